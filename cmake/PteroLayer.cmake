@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# One rule for every layer, so that adding a file edits no list:
+#   *.cc            -> library ptero_<layer>
+#   *_test.cc       -> program <layer>_test (no GPU; also built and run under sanitizers)
+#   *_gpu_test.cc   -> program <layer>_gpu_test (needs an adapter; run once per test adapter)
+
+# ptero_layer(<name> [DEPENDS <targets>] [EXCLUDE <regex>] [TEST_DEPENDS <targets>])
+function(ptero_layer name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "EXCLUDE" "DEPENDS;TEST_DEPENDS")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cc")
+  if(arg_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX "${arg_EXCLUDE}")
+  endif()
+  set(gpu_tests ${sources})
+  list(FILTER gpu_tests INCLUDE REGEX "_gpu_test\\.cc$")
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER tests EXCLUDE REGEX "_gpu_test\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_(test|fuzz)\\.cc$")
+
+  add_library(ptero_${name} STATIC ${sources})
+  target_link_libraries(ptero_${name} PUBLIC ptero_options fmt::fmt-header-only ${arg_DEPENDS})
+  if(NOT PTERO_BUILD_TESTS)
+    return()
+  endif()
+  if(tests)
+    ptero_test(${name}_test SOURCES ${tests} DEPENDS ptero_${name} ${arg_TEST_DEPENDS})
+  endif()
+  if(gpu_tests AND PTERO_BUILD_GPU)
+    ptero_gpu_test(${name}_gpu_test SOURCES ${gpu_tests}
+                   DEPENDS ptero_${name} ptero_gpu_native ${arg_TEST_DEPENDS})
+  endif()
+endfunction()
+
+function(ptero_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
+  add_executable(${name} ${arg_SOURCES} "${PROJECT_SOURCE_DIR}/tests/doctest_main.cc")
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} doctest::doctest)
+  add_test(NAME ${name} COMMAND ${name} --no-version)
+  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 300)
+endfunction()

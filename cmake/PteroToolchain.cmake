@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Compiler options shared by every target, carried by the interface target ptero_options.
+add_library(ptero_options INTERFACE)
+target_include_directories(ptero_options INTERFACE "${PROJECT_SOURCE_DIR}/src")
+target_compile_definitions(ptero_options INTERFACE PTERO_VERSION="${PROJECT_VERSION}")
+
+if(MSVC)
+  target_compile_options(ptero_options INTERFACE /W4 /permissive- /utf-8)
+  if(PTERO_WARNINGS_AS_ERRORS)
+    target_compile_options(ptero_options INTERFACE /WX)
+  endif()
+else()
+  target_compile_options(ptero_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow
+                         -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough)
+  if(PTERO_WARNINGS_AS_ERRORS)
+    target_compile_options(ptero_options INTERFACE -Werror)
+  endif()
+  if(PTERO_SANITIZE)
+    target_compile_options(ptero_options INTERFACE -fsanitize=${PTERO_SANITIZE}
+                           -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(ptero_options INTERFACE -fsanitize=${PTERO_SANITIZE})
+  endif()
+endif()
