@@ -11,7 +11,9 @@ if(MSVC)
   endif()
 else()
   target_compile_options(ptero_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow
-                         -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough)
+                         -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
+                         # {.a = 1} leaving the rest to the struct's defaults is what we mean.
+                         -Wno-missing-field-initializers)
   if(PTERO_WARNINGS_AS_ERRORS)
     target_compile_options(ptero_options INTERFACE -Werror)
   endif()
