@@ -3,6 +3,7 @@
 #   *.cc            -> library ptero_<layer>
 #   *_test.cc       -> program <layer>_test (no GPU; also built and run under sanitizers)
 #   *_gpu_test.cc   -> program <layer>_gpu_test (needs an adapter; run once per test adapter)
+#   *_fuzz.cc       -> program <name>_fuzz, one each, with PTERO_BUILD_FUZZERS (needs clang)
 
 # ptero_layer(<name> [DEPENDS <targets>] [EXCLUDE <regex>] [TEST_DEPENDS <targets>])
 function(ptero_layer name)
@@ -38,4 +39,32 @@ function(ptero_test name)
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} doctest::doctest)
   add_test(NAME ${name} COMMAND ${name} --no-version)
   set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 300)
+endfunction()
+
+# One program, one ctest entry per test adapter: <name>@lavapipe and <name>@swiftshader. The
+# program learns which one it must be running on from PTERO_TEST_ADAPTER and has to fail when the
+# adapter is another or none; an entry whose driver file is unknown fails too, it is never skipped.
+function(ptero_gpu_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;DEPENDS")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 600)
+  endif()
+  add_executable(${name} ${arg_SOURCES} "${PROJECT_SOURCE_DIR}/tests/doctest_main.cc")
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDS} doctest::doctest)
+  set_property(GLOBAL APPEND PROPERTY PTERO_GPU_TESTS ${name})
+  foreach(adapter IN ITEMS lavapipe swiftshader)
+    string(TOUPPER "PTERO_${adapter}_ICD" icd)
+    if(${icd} AND EXISTS "${${icd}}")
+      add_test(NAME ${name}@${adapter} COMMAND ${name} --no-version)
+      set_property(TEST ${name}@${adapter} PROPERTY ENVIRONMENT
+                   "VK_DRIVER_FILES=${${icd}}" "PTERO_TEST_ADAPTER=${adapter}")
+    else()
+      add_test(NAME ${name}@${adapter} COMMAND ${CMAKE_COMMAND}
+        "-DMESSAGE=The test adapter ${adapter} has no Vulkan driver file (${icd} is '${${icd}}'). Run ./dev setup, or configure with -D${icd}=<file>."
+        -P "${PROJECT_SOURCE_DIR}/cmake/PteroFailTest.cmake")
+    endif()
+    # A software adapter spreads over all cores; two at once would only slow and time each other out.
+    set_tests_properties(${name}@${adapter} PROPERTIES
+                         LABELS "gpu;${adapter}" TIMEOUT ${arg_TIMEOUT} RUN_SERIAL ON)
+  endforeach()
 endfunction()

@@ -1,0 +1,77 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Configuring and building presets; the commands build, demo, bench and format.
+
+# configure PRESET [CMAKE OPTIONS]
+configure() {
+  local preset=$1
+  shift
+  if have ccache; then
+    export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+  fi
+  cmake --preset "$preset" "$@" >"build/$preset-configure.log" 2>&1 || {
+    cat "build/$preset-configure.log" >&2
+    return 1
+  }
+}
+
+# build_preset PRESET [CMAKE OPTIONS]: goes on past the first error, so that one run shows them all.
+build_preset() {
+  say "Building preset $1"
+  configure "$@" && cmake --build "build/$1" --parallel "$(cores)" -- -k 0
+}
+
+cmd_build() {
+  ensure_setup build
+  build_preset release || die 1 "The build fails; its messages are above."
+  if [[ -e build/release/ptero ]]; then
+    say "build/release/ptero is ready."
+  fi
+}
+
+# Adds the software adapter that set-up brought to whatever drivers the machine has.
+with_adapters() {
+  local icd
+  icd=$(env_get PTERO_LAVAPIPE_ICD)
+  VK_ADD_DRIVER_FILES=$icd "$@"
+}
+
+cmd_demo() {
+  cmd_build
+  say ''
+  say "== ptero devices"
+  with_adapters build/release/ptero devices
+  say ''
+  say "== ptero selfcheck"
+  with_adapters build/release/ptero selfcheck
+}
+
+cmd_bench() {
+  local program found=no
+  ensure_setup test
+  build_preset ci || die 1 "The build fails; its messages are above."
+  for program in build/ci/bench/*_bench; do
+    [[ -x $program ]] || continue
+    found=yes
+    say "== $program"
+    with_adapters "$program" || die 1 "$program fails."
+  done
+  [[ $found == yes ]] || die 4 "There is no benchmark program in build/ci/bench."
+}
+
+# Every C++ file of the project.
+format_files() { find apps bench src tests -name '*.cc' -o -name '*.h' | sort; }
+
+format_check() {
+  format_files | xargs build/venv-tools/bin/clang-format --dry-run --Werror
+}
+
+cmd_format() {
+  venv_setup build/venv-tools tools/requirements-tools.txt
+  if [[ $opt_check == yes ]]; then
+    format_check || die 1 "Some files are not formatted; ./dev format does it."
+    say "All files are formatted."
+  else
+    format_files | xargs build/venv-tools/bin/clang-format -i
+  fi
+}
