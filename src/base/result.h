@@ -73,7 +73,7 @@ class [[nodiscard]] Result {
  public:
   using value_type = T;
 
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit
 
   bool ok() const { return state_.index() == 0; }
@@ -136,10 +136,14 @@ class [[nodiscard]] Result<void> {
 };
 
 using Status = Result<void>;
-inline Status ok_status() { return {}; }
+inline Status ok_status() {
+  return {};
+}
 
 namespace detail {
-inline Error with_context(Error&& error) { return std::move(error); }
+inline Error with_context(Error&& error) {
+  return std::move(error);
+}
 template <typename... Args>
 Error with_context(Error&& error, fmt::format_string<Args...> format, Args&&... args) {
   error.add_context(fmt::format(format, std::forward<Args>(args)...));
@@ -153,28 +157,28 @@ Error with_context(Error&& error, fmt::format_string<Args...> format, Args&&... 
 #define PTERO_CONCAT(a, b) PTERO_CONCAT_INNER(a, b)
 
 // PTERO_RETURN_IF_ERROR(expr [, "while doing {}", x]): context is formatted only on failure.
-#define PTERO_RETURN_IF_ERROR(expr, ...)                                                      \
-  do {                                                                                        \
-    if (auto ptero_status = (expr); !ptero_status.ok()) {                                     \
-      return ::ptero::detail::with_context(std::move(ptero_status).error() __VA_OPT__(, )     \
-                                               __VA_ARGS__);                                  \
-    }                                                                                         \
+#define PTERO_RETURN_IF_ERROR(expr, ...)                               \
+  do {                                                                 \
+    if (auto ptero_status = (expr); !ptero_status.ok()) {              \
+      return ::ptero::detail::with_context(                            \
+          std::move(ptero_status).error() __VA_OPT__(, ) __VA_ARGS__); \
+    }                                                                  \
   } while (false)
 
 // PTERO_ASSIGN_OR_RETURN(auto x, expr [, "while doing {}", y]);
 #define PTERO_ASSIGN_OR_RETURN(decl, expr, ...) \
   PTERO_ASSIGN_OR_RETURN_INNER(PTERO_CONCAT(ptero_result_, __LINE__), decl, expr, __VA_ARGS__)
-#define PTERO_ASSIGN_OR_RETURN_INNER(tmp, decl, expr, ...)                                         \
-  auto tmp = (expr);                                                                               \
-  if (!tmp.ok()) {                                                                                 \
-    return ::ptero::detail::with_context(std::move(tmp).error() __VA_OPT__(, ) __VA_ARGS__);       \
-  }                                                                                                \
+#define PTERO_ASSIGN_OR_RETURN_INNER(tmp, decl, expr, ...)                                   \
+  auto tmp = (expr);                                                                         \
+  if (!tmp.ok()) {                                                                           \
+    return ::ptero::detail::with_context(std::move(tmp).error() __VA_OPT__(, ) __VA_ARGS__); \
+  }                                                                                          \
   decl = std::move(tmp).value()
 
 // PTERO_REJECT_IF(size > cap, invalid_program, "Size ({}) of {} exceeds the limit ({}).", ...);
-#define PTERO_REJECT_IF(condition, code, ...)                                \
-  do {                                                                       \
-    if (condition) {                                                         \
-      return ::ptero::make_error(::ptero::ErrorCode::code, __VA_ARGS__);     \
-    }                                                                        \
+#define PTERO_REJECT_IF(condition, code, ...)                            \
+  do {                                                                   \
+    if (condition) {                                                     \
+      return ::ptero::make_error(::ptero::ErrorCode::code, __VA_ARGS__); \
+    }                                                                    \
   } while (false)
