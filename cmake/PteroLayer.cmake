@@ -4,6 +4,8 @@
 #   *_test.cc       -> program <layer>_test (no GPU; also built and run under sanitizers)
 #   *_gpu_test.cc   -> program <layer>_gpu_test (needs an adapter; run once per test adapter)
 #   *_fuzz.cc       -> program <name>_fuzz, one each, with PTERO_BUILD_FUZZERS (needs clang)
+#   *.wgsl          -> generated header "<path>.wgsl.h" (PteroWgsl.cmake)
+include(PteroWgsl)
 
 # ptero_layer(<name> [DEPENDS <targets>] [EXCLUDE <regex>] [TEST_DEPENDS <targets>])
 function(ptero_layer name)
@@ -23,6 +25,7 @@ function(ptero_layer name)
 
   add_library(ptero_${name} STATIC ${sources})
   target_link_libraries(ptero_${name} PUBLIC ptero_options fmt::fmt-header-only ${arg_DEPENDS})
+  ptero_embed_wgsl(ptero_${name})
   if(PTERO_BUILD_FUZZERS)
     foreach(fuzzer IN LISTS fuzzers)
       get_filename_component(fuzzer_name "${fuzzer}" NAME_WE)
