@@ -219,16 +219,16 @@ TEST_CASE("override_value: the key's value, else the literal default, else an er
 }
 
 TEST_CASE("locate_wgsl_error: positions become file and line, in the kernel and in its parts") {
-  // Lines 1 to 3 of the module are its header; the part stands behind line 6 of the kernel.
+  // Lines 1 to 3 of the module are its header; the part stands behind line 7 of the kernel.
   const auto located = [](std::string_view message) {
     return locate_wgsl_error(kWgslSample, 3, message);
   };
   CHECK(located("Error while parsing WGSL: :4:7 error: unresolved type 'q'\n") ==
         "Error while parsing WGSL: gpu/testing/wgsl_sample.wgsl:1:7 error: unresolved type 'q'\n");
-  CHECK(located(":10:1 note: a\n:12:10 b") ==
+  CHECK(located(":11:1 note: a\n:14:10 b") ==
         "gpu/testing/sample_index_part.wgsl:1:1 note: a\n"
-        "gpu/testing/sample_index_part.wgsl:3:10 b");
-  CHECK(located(":14:1 x") == "gpu/testing/wgsl_sample.wgsl:7:1 x");
+        "gpu/testing/sample_index_part.wgsl:4:10 b");
+  CHECK(located(":16:1 x") == "gpu/testing/wgsl_sample.wgsl:8:1 x");
   CHECK(located(":3:11 x") == "wgsl_sample prelude:3:11 x");
 }
 

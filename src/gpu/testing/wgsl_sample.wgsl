@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 // y[i] = scale * x[i] * weight[i / row] + bias for i < n, over rows of shape.w elements.
 // Exercises every feature of the kernel convention in one file. One invocation an element, in a
 // grid of up to two dimensions.
