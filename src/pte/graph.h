@@ -65,7 +65,7 @@ struct IntList {
   bool operator==(const IntList&) const = default;
 };
 struct ValueIdList {
-  std::vector<uint32_t> ids;  // [checked] value ids; lists do not contain themselves, even in turn
+  std::vector<uint32_t> ids;  // [checked] value ids; none is another ValueIdList
   bool operator==(const ValueIdList&) const = default;
 };
 // An integer that is known only when the graph runs.
