@@ -152,6 +152,7 @@ class SizesTest(TreeTest):
 
     def test_other_files_are_as_long_as_they_like(self):
         self.expect({"a.md": "x\n" * 999, "data": "x\n" * 999, "build/ci/a.cc": "x\n" * 999})
+        self.assertEqual(len(self.findings({"apps/build/a.cc": "x\n" * 999})), 1)
 
     def test_a_reason_lifts_the_limit(self):
         self.expect({"a.cc": "//\n// size: one table, read top to bottom\n" + "x\n" * 999,
@@ -221,7 +222,7 @@ class TextTest(TreeTest):
                                   'ptero_layer(gpu EXCLUDE "/gpu/native/" DEPENDS ptero_base)\n',
         "src/ops/CMakeLists.txt": "# SPDX-License-Identifier: BSD-3-Clause\nptero_layer(ops)\n",
         "tests/CMakeLists.txt": "# SPDX-License-Identifier: BSD-3-Clause\n"
-                                "ptero_test(link SOURCES core/link_test.cc)\n"}
+                                "ptero_test(link SOURCES core/link_test.cc)  # core/idea_test.cc\n"}
 
     def test_tests_that_are_built(self):
         self.expect({**self.LISTS, "src/gpu/a_test.cc": LICENCE, "src/gpu/deep/b_test.cc": LICENCE,
@@ -230,7 +231,8 @@ class TextTest(TreeTest):
     def test_tests_that_nothing_builds(self):
         sentence = "Test is in no folder that ptero_layer() or tests/ builds."
         for path in ("src/gpu/native/a_test.cc", "src/ops/a_test.cc", "src/new/a_test.cc",
-                     "tests/core/other_test.cc", "apps/cli/a_test.cc", "stray_test.cc"):
+                     "tests/core/other_test.cc", "tests/core/idea_test.cc", "apps/cli/a_test.cc",
+                     "stray_test.cc"):
             with self.subTest(path):
                 self.expect({**self.LISTS, path: LICENCE}, f"{path}:1: {sentence}")
 

@@ -80,6 +80,10 @@ class EmbedTest(unittest.TestCase):
         self.assertNotIn("uniform", header)
         self.assertIn(f'"{X.strip()}\\n"'.replace("\\\\", "\\"), header)
 
+    def test_bindings_are_listed_by_number(self):
+        header = self.header(PARAMS + UNIFORM + Y + X + MAIN)
+        self.assertIn('{"x", false},\n    {"y", true},', header)
+
     def test_the_blanked_uniform_keeps_line_numbers(self):
         header = self.header(GOOD.replace("var<uniform>", "\n  var<uniform>\n "))
         text = re.findall(r'^        "(.*)\\n"$', header, re.M)
