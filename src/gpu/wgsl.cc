@@ -139,11 +139,9 @@ std::optional<Position> parse_position(std::string_view text) {
   }
   Position position{0, text.substr(1, line_digits),
                     text.substr(line_digits + 1, column_digits + 1)};
-  const auto [end, code] = std::from_chars(position.line_text.data(),
-                                           position.line_text.data() + line_digits, position.line);
-  if (code != std::errc()) {
-    return std::nullopt;
-  }
+  // A number too large for the type leaves 0, which is no line either.
+  std::from_chars(position.line_text.data(), position.line_text.data() + line_digits,
+                  position.line);
   return position;
 }
 

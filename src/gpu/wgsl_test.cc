@@ -161,6 +161,31 @@ TEST_CASE("assemble_wgsl: override mistakes are errors with names") {
   }
 }
 
+TEST_CASE("assemble_wgsl: override values fit their types up to the last number") {
+  static constexpr OverrideDecl kDecls[] = {{"i", OverrideType::i32, true, 0},
+                                            {"u", OverrideType::u32, true, 0},
+                                            {"f", OverrideType::f32, true, 0},
+                                            {"h", OverrideType::f16, true, 0},
+                                            {"b", OverrideType::boolean, true, 0}};
+  const KernelSource source{.name = "types", .text = "", .overrides = kDecls};
+  const auto fits = [&source](std::string name, double value) {
+    const KernelKey key{.source = &source, .overrides = {{std::move(name), value}}};
+    return assemble_wgsl(key, ParamsRoute::none).ok();
+  };
+  CHECK(fits("i", -2147483648.0));
+  CHECK_FALSE(fits("i", -2147483649.0));
+  CHECK(fits("i", 2147483647.0));
+  CHECK_FALSE(fits("i", 2147483648.0));
+  CHECK(fits("u", 4294967295.0));
+  CHECK_FALSE(fits("u", 4294967296.0));
+  CHECK(fits("f", 3.4e38));
+  CHECK_FALSE(fits("f", 3.5e38));
+  CHECK(fits("h", -65504));
+  CHECK_FALSE(fits("h", -65505));
+  CHECK(fits("b", 1));
+  CHECK_FALSE(fits("b", 0.5));
+}
+
 TEST_CASE("assemble_wgsl: immediates carry no more than 64 bytes and no arrays") {
   KernelSource large = kWgslSample;
   large.params_size = kMaxImmediateBytes + 4;
