@@ -37,3 +37,18 @@ elseif(NOT PTERO_DAWN_PROBE)
     "(./dev setup --sysroot keeps them under build/), or unpack a Dawn release and pass "
     "-DCMAKE_PREFIX_PATH=<its folder>. -DPTERO_BUILD_GPU=OFF builds the layers that need no GPU.")
 endif()
+
+# What `ptero --version` says. Dawn's package does not carry its version; Debian's does.
+set(PTERO_DAWN_VERSION "" CACHE STRING "Version of Dawn, for ptero --version")
+if(TARGET dawn::webgpu_dawn AND NOT PTERO_DAWN_VERSION)
+  find_program(PTERO_DPKG_QUERY dpkg-query)
+  mark_as_advanced(PTERO_DPKG_QUERY)
+  set(PTERO_DAWN_VERSION "of unknown version")
+  if(PTERO_DPKG_QUERY AND NOT PTERO_SYSROOT)
+    execute_process(COMMAND "${PTERO_DPKG_QUERY}" --showformat=\${Version} --show libwebgpu-dawn-dev
+                    OUTPUT_VARIABLE ptero_dawn_package ERROR_QUIET RESULT_VARIABLE ptero_dpkg_status)
+    if(ptero_dpkg_status EQUAL 0)
+      set(PTERO_DAWN_VERSION "${ptero_dawn_package}")
+    endif()
+  endif()
+endif()

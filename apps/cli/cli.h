@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the subcommands of `ptero` share. Each subcommand is one file with one add_...() function
+// that declares its flags and hands back its exit status through Outcome.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "base/log.h"
+#include "base/result.h"
+#include "gpu/device.h"
+
+namespace ptero::cli {
+
+// The exit status of the subcommand that ran.
+struct Outcome {
+  int status = 0;
+};
+
+// Flags of every subcommand that uses a GPU; each also has an environment variable.
+struct GpuFlags {
+  std::string adapter;                 // --adapter, PTERO_ADAPTER
+  std::vector<std::string> disabled;   // --disable, PTERO_DISABLE
+  bool no_robustness = false;
+};
+void add_gpu_flags(CLI::App& command, GpuFlags& flags);
+
+// The off-switches as a set; an unknown name is an error that lists the names.
+Result<gpu::FeatureSet> disabled_features(const GpuFlags& flags);
+
+// Chooses the adapter and opens it. Warnings go to stderr.
+Result<gpu::Adapter> find_adapter(const GpuFlags& flags);
+Result<gpu::Device> open_device(const GpuFlags& flags);
+
+// Writes "ptero: <sentence>" and the context to stderr; returns the exit status of its code.
+int report(const Error& error);
+LogCallback stderr_log();
+
+void add_devices(CLI::App& app, Outcome& outcome);
+void add_selfcheck(CLI::App& app, Outcome& outcome);
+
+}  // namespace ptero::cli

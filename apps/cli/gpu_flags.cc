@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "cli/cli.h"
+#include "gpu/native/wait.h"
+
+namespace ptero::cli {
+
+void add_gpu_flags(CLI::App& command, GpuFlags& flags) {
+  command
+      .add_option("--adapter", flags.adapter,
+                  "adapter to use: its number or a part of its name (see `ptero devices`), or "
+                  "discrete, integrated, cpu")
+      ->envname("PTERO_ADAPTER")
+      ->type_name("WHICH");
+  command
+      .add_option("--disable", flags.disabled,
+                  "features to leave off: shader-f16, subgroups, subgroup-matrix, packed-dot, "
+                  "timestamps, immediates")
+      ->envname("PTERO_DISABLE")
+      ->type_name("LIST")
+      ->delimiter(',');
+  command.add_flag("--no-robustness", flags.no_robustness,
+                   "leave out the bounds checks that Dawn puts into shaders");
+}
+
+Result<gpu::FeatureSet> disabled_features(const GpuFlags& flags) {
+  gpu::FeatureSet features;
+  for (const std::string& name : flags.disabled) {
+    PTERO_ASSIGN_OR_RETURN(const gpu::Feature feature, gpu::parse_feature(name),
+                           "while reading --disable");
+    features.insert(feature);
+  }
+  return features;
+}
+
+Result<gpu::Adapter> find_adapter(const GpuFlags& flags) {
+  PTERO_ASSIGN_OR_RETURN(const gpu::Instance instance, gpu::Instance::create(stderr_log()));
+  PTERO_ASSIGN_OR_RETURN(const auto adapters, gpu::list_adapters(instance));
+  return gpu::choose_adapter(adapters, flags.adapter);
+}
+
+Result<gpu::Device> open_device(const GpuFlags& flags) {
+  gpu::DeviceOptions options;
+  PTERO_ASSIGN_OR_RETURN(options.disabled, disabled_features(flags));
+  options.robustness = !flags.no_robustness;
+  options.log = stderr_log();
+  PTERO_ASSIGN_OR_RETURN(const gpu::Adapter adapter, find_adapter(flags));
+  return gpu::wait_for(gpu::Device::open(adapter, std::move(options)));
+}
+
+int report(const Error& error) {
+  fmt::print(stderr, "ptero: {}\n", error.message());
+  for (const std::string& line : error.context()) {
+    fmt::print(stderr, "  {}\n", line);
+  }
+  return error_code_info(error.code()).exit_status;
+}
+
+LogCallback stderr_log() {
+  return [](LogLevel level, std::string_view sentence) {
+    if (level == LogLevel::warning || level == LogLevel::error) {
+      fmt::print(stderr, "ptero: {}\n", sentence);
+    }
+  };
+}
+
+}  // namespace ptero::cli

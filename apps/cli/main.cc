@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cstdio>
+#include <exception>
+
+#include <fmt/format.h>
+
+#include "cli/cli.h"
+
+namespace {
+
+using namespace ptero;
+
+// One fact a line, so that a bug report can be copied from it.
+int print_version() {
+  fmt::print("ptero {}\n{}\n", PTERO_VERSION, gpu::Instance::implementation_version());
+  const Result<gpu::Adapter> adapter = cli::find_adapter({});
+  if (!adapter.ok()) {
+    fmt::print("adapter: none ({})\n", adapter.error().message());
+    return 0;
+  }
+  const gpu::AdapterInfo& info = adapter->info();
+  fmt::print("adapter: {}, {}, {}\n", info.name, info.driver, info.backend);
+  return 0;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Runs ExecuTorch programs on WebGPU.", "ptero");
+  app.require_subcommand(0, 1);
+  bool version = false;
+  app.add_flag("--version", version, "print the versions of ptero, Dawn and the adapter");
+  cli::Outcome outcome;
+  cli::add_devices(app, outcome);
+  cli::add_selfcheck(app, outcome);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::CallForAllHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "ptero: {} (ptero --help lists what there is)\n", error.what());
+    return error_code_info(ErrorCode::invalid_argument).exit_status;
+  }
+  if (version) {
+    return print_version();
+  }
+  if (app.get_subcommands().empty()) {
+    fmt::print("{}", app.help());
+  }
+  return outcome.status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "ptero: unexpected failure: {}\n", error.what());
+    return error_code_info(ErrorCode::internal).exit_status;
+  }
+}

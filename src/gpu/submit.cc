@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Encoding and submitting of steps, and reading back.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "base/checked.h"
+#include "gpu/internal/step_impl.h"
+
+namespace ptero::gpu {
+namespace internal {
+
+std::optional<StagingPool::Staging> StagingPool::take(uint64_t size) {
+  const auto best = std::min_element(free_.begin(), free_.end(), [&](const auto& a, const auto& b) {
+    const auto cost = [&](const Staging& s) { return s.size < size ? UINT64_MAX : s.size; };
+    return cost(a) < cost(b);
+  });
+  if (best == free_.end() || best->size < size || best->size / 2 > size) {
+    return std::nullopt;
+  }
+  Staging staging = std::move(*best);
+  free_.erase(best);
+  return staging;
+}
+
+std::optional<StagingPool::Staging> StagingPool::put(Staging staging) {
+  free_.push_back(std::move(staging));
+  if (free_.size() <= kMaxEntries) {
+    return std::nullopt;
+  }
+  Staging oldest = std::move(free_.front());
+  free_.erase(free_.begin());
+  return oldest;
+}
+
+namespace {
+
+// GPU times of a profiled step; query 2i and 2i + 1 surround dispatch i.
+struct Queries {
+  // WebGPU allows 4096 queries a set.
+  static constexpr uint32_t kDispatchesPerSet = 2048;
+  std::vector<wgpu::QuerySet> sets;
+  wgpu::Buffer resolved;
+  uint32_t count = 0;
+};
+
+class Encoder {
+ public:
+  Encoder(DeviceState& state, const Step::Impl& step, Queries* queries)
+      : state_(state), step_(step), queries_(queries) {}
+
+  Status encode(wgpu::CommandEncoder& encoder) {
+    PTERO_RETURN_IF_ERROR(state_.reserve_uniforms_if_needed(step_.uniform_slots));
+    uniforms_.reserve(step_.uniform_slots * kUniformSlot);
+    for (const auto& command : step_.commands) {
+      if (const auto* copy = std::get_if<CopyCommand>(&command)) {
+        end_pass();
+        encoder.CopyBufferToBuffer(copy->source, copy->source_offset, copy->target,
+                                   copy->target_offset, copy->bytes);
+        ++state_.stats.copies;
+        continue;
+      }
+      dispatch(encoder, std::get<DispatchCommand>(command));
+    }
+    end_pass();
+    if (!uniforms_.empty()) {
+      state_.queue.WriteBuffer(state_.uniforms.buffer, 0, uniforms_.data(), uniforms_.size());
+      state_.stats.bytes_written += uniforms_.size();
+    }
+    return ok_status();
+  }
+
+ private:
+  void begin_pass(wgpu::CommandEncoder& encoder) {
+    wgpu::PassTimestampWrites times;
+    wgpu::ComputePassDescriptor descriptor;
+    if (queries_ != nullptr) {
+      const uint32_t index = queries_->count++;
+      times.querySet = queries_->sets[index / Queries::kDispatchesPerSet];
+      times.beginningOfPassWriteIndex = index % Queries::kDispatchesPerSet * 2;
+      times.endOfPassWriteIndex = times.beginningOfPassWriteIndex + 1;
+      descriptor.timestampWrites = &times;
+    }
+    pass_ = encoder.BeginComputePass(&descriptor);
+    pipeline_ = nullptr;
+    ++state_.stats.passes;
+  }
+
+  void end_pass() {
+    if (pass_ != nullptr) {
+      pass_.End();
+      pass_ = nullptr;
+    }
+  }
+
+  void dispatch(wgpu::CommandEncoder& encoder, const DispatchCommand& command) {
+    const Grid& grid = command.grid;
+    if (queries_ == nullptr && (grid.x == 0 || grid.y == 0 || grid.z == 0)) {
+      return;
+    }
+    if (pass_ == nullptr) {
+      begin_pass(encoder);
+    }
+    const PipelineEntry& pipeline = *command.pipeline;
+    if (pipeline_ != &pipeline) {
+      pass_.SetPipeline(pipeline.pipeline);
+      pipeline_ = &pipeline;
+    }
+    pass_.SetBindGroup(0, command.bindings->handle);
+    const uint32_t size = pipeline.key.source->params_size;
+    const std::byte* params = step_.params.data() + command.params_at;
+    if (pipeline.route == ParamsRoute::immediate) {
+      pass_.SetImmediates(0, params, size);
+    } else if (pipeline.route == ParamsRoute::uniform) {
+      const uint32_t offset = static_cast<uint32_t>(uniforms_.size());
+      uniforms_.insert(uniforms_.end(), params, params + size);
+      uniforms_.resize(offset + kUniformSlot);
+      pass_.SetBindGroup(1, state_.uniforms.group, 1, &offset);
+    }
+    pass_.DispatchWorkgroups(grid.x, grid.y, grid.z);
+    ++state_.stats.dispatches;
+    if (queries_ != nullptr) {
+      end_pass();
+    }
+  }
+
+  DeviceState& state_;
+  const Step::Impl& step_;
+  Queries* queries_;
+  wgpu::ComputePassEncoder pass_;
+  const PipelineEntry* pipeline_ = nullptr;
+  std::vector<std::byte> uniforms_;
+};
+
+Status submit_commands(DeviceState& state, const wgpu::CommandEncoder& encoder) {
+  wgpu::CommandBuffer commands = encoder.Finish();
+  if (const auto fault = state.hit(FaultPoint::submit); fault && fault != FaultKind::lose_device) {
+    state.errors->report(ErrorCode::internal, "the submitted commands are invalid (injected fault)");
+  } else {
+    state.queue.Submit(1, &commands);
+  }
+  ++state.stats.submits;
+  return state.check();
+}
+
+// Maps a staging buffer and copies the ranges to the host.
+class Readback : public Pending<ReadData> {
+ public:
+  struct Part {
+    uint64_t offset;
+    uint64_t size;
+  };
+
+  Readback(std::shared_ptr<DeviceState> state, StagingPool::Staging staging,
+           std::vector<Part> parts, uint64_t used)
+      : state_(std::move(state)), staging_(std::move(staging)), parts_(std::move(parts)) {
+    const auto fault = state_->hit(FaultPoint::map);
+    hung_ = fault == FaultKind::hang;
+    failed_ = fault == FaultKind::fail;
+    future_ = staging_.buffer
+                  .MapAsync(wgpu::MapMode::Read, 0, used, callback_mode(),
+                            [answer = answer_](wgpu::MapAsyncStatus status, wgpu::StringView text) {
+                              answer->arrived = true;
+                              answer->ok = status == wgpu::MapAsyncStatus::Success;
+                              answer->message = to_string(text);
+                            })
+                  .id;
+  }
+
+  ~Readback() override {
+    if (staging_.buffer != nullptr) {
+      discard();  // abandoned: a buffer with a map in flight is not used again
+    }
+  }
+
+  WaitTarget wait_target() const override {
+    WaitTarget target{state_->instance.get(), {}};
+    if (!hung_) {
+      target.futures.push_back(future_);
+    }
+    return target;
+  }
+
+ private:
+  struct Answer {
+    bool arrived = false;
+    bool ok = false;
+    std::string message;
+  };
+
+  void discard() {
+    state_->count_release(MemoryKind::staging, staging_.size);
+    staging_.buffer.Destroy();
+    staging_.buffer = nullptr;
+  }
+
+  bool poll() override {
+    if (state_->errors->lost()) {
+      discard();
+      return finish(std::move(state_->check()).error());
+    }
+    if (hung_ || !answer_->arrived) {
+      return false;
+    }
+    // An error of the work before makes the bytes worthless, even when the map succeeds.
+    if (Status status = state_->check(); !status.ok()) {
+      discard();
+      return finish(std::move(status).error());
+    }
+    if (failed_ || !answer_->ok) {
+      discard();
+      return finish(make_error(ErrorCode::internal, "Results cannot be read back from the GPU: {}",
+                               failed_ ? "injected fault" : answer_->message));
+    }
+    ReadData data;
+    for (const Part& part : parts_) {
+      const uint64_t mapped = *checked_round_up<uint64_t>(part.size, 4);
+      const void* bytes = staging_.buffer.GetConstMappedRange(part.offset, mapped);
+      if (bytes == nullptr) {
+        discard();
+        return finish(make_error(ErrorCode::internal,
+                                 "Results cannot be read back from the GPU: nothing is mapped."));
+      }
+      std::vector<std::byte> copy(part.size);
+      std::memcpy(copy.data(), bytes, part.size);
+      state_->stats.bytes_read_back += part.size;
+      data.push_back(std::move(copy));
+    }
+    staging_.buffer.Unmap();
+    if (const auto surplus = state_->staging.put(std::move(staging_))) {
+      state_->count_release(MemoryKind::staging, surplus->size);
+    }
+    staging_.buffer = nullptr;
+    return finish(std::move(data));
+  }
+
+  std::shared_ptr<DeviceState> state_;
+  StagingPool::Staging staging_;
+  std::vector<Part> parts_;
+  std::shared_ptr<Answer> answer_ = std::make_shared<Answer>();
+  uint64_t future_ = 0;
+  bool hung_ = false;
+  bool failed_ = false;
+};
+
+class Finished : public Pending<void> {
+ public:
+  explicit Finished(std::shared_ptr<DeviceState> state) : state_(std::move(state)) {
+    future_ = state_->queue
+                  .OnSubmittedWorkDone(callback_mode(), [answer = answer_](
+                                                            wgpu::QueueWorkDoneStatus status,
+                                                            wgpu::StringView) {
+                    answer->arrived = true;
+                    answer->ok = status == wgpu::QueueWorkDoneStatus::Success;
+                  })
+                  .id;
+  }
+
+  WaitTarget wait_target() const override { return {state_->instance.get(), {future_}}; }
+
+ private:
+  struct Answer {
+    bool arrived = false;
+    bool ok = false;
+  };
+
+  bool poll() override {
+    if (state_->errors->lost()) {
+      return finish(std::move(state_->check()).error());
+    }
+    if (!answer_->arrived) {
+      return false;
+    }
+    if (Status status = state_->check(); !status.ok()) {
+      return finish(std::move(status).error());
+    }
+    if (!answer_->ok) {
+      return finish(make_error(ErrorCode::internal, "The GPU did not finish the submitted work."));
+    }
+    return finish(ok_status());
+  }
+
+  std::shared_ptr<DeviceState> state_;
+  std::shared_ptr<Answer> answer_ = std::make_shared<Answer>();
+  uint64_t future_ = 0;
+};
+
+class Profile : public Pending<std::vector<KernelTime>> {
+ public:
+  Profile(std::vector<std::string_view> kernels, std::unique_ptr<Pending<ReadData>> times)
+      : kernels_(std::move(kernels)), times_(std::move(times)) {}
+
+  WaitTarget wait_target() const override { return times_->wait_target(); }
+
+ private:
+  bool poll() override {
+    if (!times_->advance()) {
+      return false;
+    }
+    Result<ReadData> data = times_->take();
+    if (!data.ok()) {
+      return finish(std::move(data).error());
+    }
+    std::vector<KernelTime> times;
+    for (size_t i = 0; i < kernels_.size(); ++i) {
+      uint64_t range[2];
+      std::memcpy(range, data->front().data() + i * sizeof(range), sizeof(range));
+      times.push_back({kernels_[i], range[1] > range[0] ? range[1] - range[0] : 0});
+    }
+    return finish(std::move(times));
+  }
+
+  std::vector<std::string_view> kernels_;
+  std::unique_ptr<Pending<ReadData>> times_;
+};
+
+Result<StagingPool::Staging> take_staging(DeviceState& state, uint64_t bytes) {
+  if (auto pooled = state.staging.take(bytes)) {
+    return *std::move(pooled);
+  }
+  PTERO_ASSIGN_OR_RETURN(
+      wgpu::Buffer buffer,
+      state.allocate("staging", bytes, MemoryKind::staging,
+                     wgpu::BufferUsage::MapRead | wgpu::BufferUsage::CopyDst));
+  return StagingPool::Staging{std::move(buffer), bytes};
+}
+
+struct SourceRange {
+  wgpu::Buffer buffer;
+  uint64_t offset;
+  uint64_t size;
+};
+
+// Records the copies out, submits and starts mapping.
+Result<std::unique_ptr<Pending<ReadData>>> submit_with_copies(
+    const std::shared_ptr<DeviceState>& state, const wgpu::CommandEncoder& encoder,
+    const std::vector<SourceRange>& sources) {
+  std::vector<Readback::Part> parts;
+  uint64_t used = 0;
+  for (const SourceRange& source : sources) {
+    parts.push_back({used, source.size});
+    used += *checked_round_up<uint64_t>(source.size, 8);  // mapped ranges start at multiples of 8
+  }
+  PTERO_ASSIGN_OR_RETURN(StagingPool::Staging staging, take_staging(*state, used));
+  for (size_t i = 0; i < sources.size(); ++i) {
+    encoder.CopyBufferToBuffer(sources[i].buffer, sources[i].offset, staging.buffer,
+                               parts[i].offset, *checked_round_up<uint64_t>(sources[i].size, 4));
+  }
+  if (Status status = submit_commands(*state, encoder); !status.ok()) {
+    state->count_release(MemoryKind::staging, staging.size);
+    return std::move(status).error();
+  }
+  return std::unique_ptr<Pending<ReadData>>(
+      std::make_unique<Readback>(state, std::move(staging), std::move(parts), used));
+}
+
+Result<Queries> create_queries(DeviceState& state, uint32_t dispatches) {
+  Queries queries;
+  for (uint32_t made = 0; made < dispatches; made += Queries::kDispatchesPerSet) {
+    wgpu::QuerySetDescriptor descriptor;
+    descriptor.label = "profile";
+    descriptor.type = wgpu::QueryType::Timestamp;
+    descriptor.count = std::min(dispatches - made, Queries::kDispatchesPerSet) * 2;
+    queries.sets.push_back(state.device.CreateQuerySet(&descriptor));
+  }
+  wgpu::BufferDescriptor descriptor;
+  descriptor.label = "profile";
+  descriptor.size = uint64_t{dispatches} * 16;
+  descriptor.usage = wgpu::BufferUsage::QueryResolve | wgpu::BufferUsage::CopySrc;
+  queries.resolved = state.device.CreateBuffer(&descriptor);
+  PTERO_RETURN_IF_ERROR(state.check(), "while preparing to profile {} dispatches", dispatches);
+  return queries;
+}
+
+}  // namespace
+
+Status DeviceState::reserve_uniforms_if_needed(size_t slots) {
+  return slots == 0 ? ok_status() : reserve_uniforms(slots * kUniformSlot);
+}
+
+}  // namespace internal
+
+Status Device::submit(const Step& step) {
+  PTERO_RETURN_IF_ERROR(state_->check(), "while submitting a step");
+  wgpu::CommandEncoder encoder = state_->device.CreateCommandEncoder();
+  PTERO_RETURN_IF_ERROR(internal::Encoder(*state_, step.impl(), nullptr).encode(encoder));
+  return internal::submit_commands(*state_, encoder);
+}
+
+Result<std::unique_ptr<Pending<ReadData>>> Device::submit_and_read(
+    const Step* step, std::span<const ReadRange> ranges) {
+  PTERO_RETURN_IF_ERROR(state_->check(), "while submitting a step");
+  PTERO_REJECT_IF(ranges.empty(), invalid_argument, "There is nothing to read back.");
+  std::vector<internal::SourceRange> sources;
+  for (const ReadRange& range : ranges) {
+    PTERO_REJECT_IF(range.buffer == nullptr || !range.buffer->valid(), invalid_argument,
+                    "The buffer to read back from is empty.");
+    const uint64_t allocated = range.buffer->state()->allocated;
+    PTERO_REJECT_IF(range.offset % 4 != 0 || range.size == 0 || range.offset > allocated ||
+                        range.size > allocated - range.offset,
+                    invalid_argument,
+                    "A readback of {} bytes at {} does not fit buffer ({}, {} bytes).", range.size,
+                    range.offset, range.buffer->label(), range.buffer->size());
+    sources.push_back({range.buffer->state()->handle, range.offset, range.size});
+  }
+  wgpu::CommandEncoder encoder = state_->device.CreateCommandEncoder();
+  if (step != nullptr) {
+    PTERO_RETURN_IF_ERROR(internal::Encoder(*state_, step->impl(), nullptr).encode(encoder));
+  }
+  return internal::submit_with_copies(state_, encoder, sources);
+}
+
+Result<std::unique_ptr<Pending<ReadData>>> Device::read(const Buffer& buffer, uint64_t offset,
+                                                        uint64_t size) {
+  const ReadRange range{&buffer, offset, size};
+  return submit_and_read(nullptr, std::span(&range, 1));
+}
+
+Result<std::unique_ptr<Pending<std::vector<KernelTime>>>> Device::submit_profiled(
+    const Step& step) {
+  PTERO_RETURN_IF_ERROR(state_->check(), "while submitting a step to profile");
+  PTERO_REJECT_IF(!features().contains(Feature::timestamps), unsupported,
+                  "Profiling needs timestamps, which this device does not have switched on.");
+  std::vector<std::string_view> kernels;
+  for (const auto& command : step.impl().commands) {
+    if (const auto* dispatch = std::get_if<internal::DispatchCommand>(&command)) {
+      kernels.push_back(dispatch->pipeline->key.source->name);
+    }
+  }
+  PTERO_REJECT_IF(kernels.empty(), invalid_argument, "A step without dispatches has no profile.");
+  PTERO_ASSIGN_OR_RETURN(internal::Queries queries,
+                         internal::create_queries(*state_, static_cast<uint32_t>(kernels.size())));
+  wgpu::CommandEncoder encoder = state_->device.CreateCommandEncoder();
+  PTERO_RETURN_IF_ERROR(internal::Encoder(*state_, step.impl(), &queries).encode(encoder));
+  for (size_t i = 0; i < queries.sets.size(); ++i) {
+    encoder.ResolveQuerySet(queries.sets[i], 0, queries.sets[i].GetCount(), queries.resolved,
+                            i * internal::Queries::kDispatchesPerSet * 16);
+  }
+  PTERO_ASSIGN_OR_RETURN(
+      auto times, internal::submit_with_copies(state_, encoder,
+                                               {{queries.resolved, 0, kernels.size() * 16}}));
+  return std::unique_ptr<Pending<std::vector<KernelTime>>>(
+      std::make_unique<internal::Profile>(std::move(kernels), std::move(times)));
+}
+
+Result<std::unique_ptr<Pending<void>>> Device::finished() {
+  PTERO_RETURN_IF_ERROR(state_->check(), "while waiting for the GPU");
+  return std::unique_ptr<Pending<void>>(std::make_unique<internal::Finished>(state_));
+}
+
+}  // namespace ptero::gpu
