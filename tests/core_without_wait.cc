@@ -11,8 +11,8 @@ int main() {
   const Result<gpu::Instance> instance = gpu::Instance::create();
   const auto adapters = instance.ok() ? gpu::list_adapters(*instance)
                                       : Result<std::vector<gpu::Adapter>>(instance.error());
-  const auto adapter = adapters.ok() ? gpu::choose_adapter(*adapters, "")
-                                     : Result<gpu::Adapter>(adapters.error());
+  const auto adapter =
+      adapters.ok() ? gpu::choose_adapter(*adapters, "") : Result<gpu::Adapter>(adapters.error());
   if (!adapter.ok()) {
     std::printf("no adapter: %s\n", adapter.error().to_string().c_str());
     return 1;

@@ -22,8 +22,8 @@ struct Outcome {
 
 // Flags of every subcommand that uses a GPU; each also has an environment variable.
 struct GpuFlags {
-  std::string adapter;                 // --adapter, PTERO_ADAPTER
-  std::vector<std::string> disabled;   // --disable, PTERO_DISABLE
+  std::string adapter;                // --adapter, PTERO_ADAPTER
+  std::vector<std::string> disabled;  // --disable, PTERO_DISABLE
   bool no_robustness = false;
 };
 void add_gpu_flags(CLI::App& command, GpuFlags& flags);

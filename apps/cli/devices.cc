@@ -58,15 +58,14 @@ void print_text(const std::vector<gpu::Adapter>& adapters, size_t chosen,
     };
     row("type", fmt::format("{}{}", gpu::adapter_type_name(info.type),
                             info.is_software() ? ", a software adapter" : ""));
-    row("driver", fmt::format("{} ({})", info.driver.empty() ? "not reported" : info.driver,
-                              info.backend));
+    row("driver",
+        fmt::format("{} ({})", info.driver.empty() ? "not reported" : info.driver, info.backend));
     row("memory", fmt::format("buffers to {}, bindings to {}", bytes(limits.max_buffer_size),
                               bytes(limits.max_storage_binding_size)));
-    row("workgroups", fmt::format("{} invocations, {} of storage, {} buffers, {} a dimension",
-                                  limits.max_invocations_per_workgroup,
-                                  bytes(limits.max_workgroup_storage_size),
-                                  limits.max_storage_buffers_per_stage,
-                                  limits.max_workgroups_per_dimension));
+    row("workgroups",
+        fmt::format("{} invocations, {} of storage, {} buffers, {} a dimension",
+                    limits.max_invocations_per_workgroup, bytes(limits.max_workgroup_storage_size),
+                    limits.max_storage_buffers_per_stage, limits.max_workgroups_per_dimension));
     row("subgroups of", subgroup_sizes(info));
     std::string shapes;
     for (const gpu::MatrixShape& shape : info.matrix_shapes) {
@@ -89,25 +88,24 @@ void print_text(const std::vector<gpu::Adapter>& adapters, size_t chosen,
 
 ordered_json to_json(const gpu::AdapterInfo& info, gpu::FeatureSet disabled) {
   const gpu::Limits& limits = info.limits;
-  ordered_json json = {
-      {"name", info.name},
-      {"type", gpu::adapter_type_name(info.type)},
-      {"vendor", info.vendor},
-      {"driver", info.driver},
-      {"backend", info.backend},
-      {"vendor_id", info.vendor_id},
-      {"device_id", info.device_id},
-      {"subgroup_min_size", info.subgroup_min_size},
-      {"subgroup_max_size", info.subgroup_max_size},
-      {"limits",
-       {{"max_buffer_size", limits.max_buffer_size},
-        {"max_storage_binding_size", limits.max_storage_binding_size},
-        {"max_storage_buffers_per_stage", limits.max_storage_buffers_per_stage},
-        {"min_storage_offset_alignment", limits.min_storage_offset_alignment},
-        {"max_workgroup_storage_size", limits.max_workgroup_storage_size},
-        {"max_invocations_per_workgroup", limits.max_invocations_per_workgroup},
-        {"max_workgroups_per_dimension", limits.max_workgroups_per_dimension},
-        {"max_immediate_size", limits.max_immediate_size}}}};
+  ordered_json json = {{"name", info.name},
+                       {"type", gpu::adapter_type_name(info.type)},
+                       {"vendor", info.vendor},
+                       {"driver", info.driver},
+                       {"backend", info.backend},
+                       {"vendor_id", info.vendor_id},
+                       {"device_id", info.device_id},
+                       {"subgroup_min_size", info.subgroup_min_size},
+                       {"subgroup_max_size", info.subgroup_max_size},
+                       {"limits",
+                        {{"max_buffer_size", limits.max_buffer_size},
+                         {"max_storage_binding_size", limits.max_storage_binding_size},
+                         {"max_storage_buffers_per_stage", limits.max_storage_buffers_per_stage},
+                         {"min_storage_offset_alignment", limits.min_storage_offset_alignment},
+                         {"max_workgroup_storage_size", limits.max_workgroup_storage_size},
+                         {"max_invocations_per_workgroup", limits.max_invocations_per_workgroup},
+                         {"max_workgroups_per_dimension", limits.max_workgroups_per_dimension},
+                         {"max_immediate_size", limits.max_immediate_size}}}};
   json["features"] = ordered_json::array();
   for (const gpu::Feature feature : info.features) {
     json["features"].push_back(gpu::feature_name(feature));
@@ -132,11 +130,10 @@ Status run(const GpuFlags& flags, bool as_json) {
   PTERO_ASSIGN_OR_RETURN(const gpu::FeatureSet disabled, disabled_features(flags));
   PTERO_ASSIGN_OR_RETURN(const gpu::Instance instance, gpu::Instance::create(stderr_log()));
   PTERO_ASSIGN_OR_RETURN(const auto adapters, gpu::list_adapters(instance));
-  PTERO_ASSIGN_OR_RETURN(const gpu::Adapter adapter,
-                         gpu::choose_adapter(adapters, flags.adapter));
+  PTERO_ASSIGN_OR_RETURN(const gpu::Adapter adapter, gpu::choose_adapter(adapters, flags.adapter));
   const auto same = [&](const gpu::Adapter& other) { return &other.info() == &adapter.info(); };
-  const size_t chosen = static_cast<size_t>(
-      std::find_if(adapters.begin(), adapters.end(), same) - adapters.begin());
+  const size_t chosen =
+      static_cast<size_t>(std::find_if(adapters.begin(), adapters.end(), same) - adapters.begin());
   if (!as_json) {
     print_text(adapters, chosen, disabled);
     return ok_status();

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // `ptero selfcheck`: does this GPU compute right? Small dispatches with known answers.
+#include "gpu/selfcheck/selfcheck.h"
+
 #include <cstdio>
 
 #include <fmt/format.h>
 
 #include "cli/cli.h"
 #include "gpu/native/wait.h"
-#include "gpu/selfcheck/selfcheck.h"
 
 namespace ptero::cli {
 namespace {
@@ -15,8 +16,7 @@ Result<bool> run(const GpuFlags& flags) {
   PTERO_ASSIGN_OR_RETURN(gpu::Device device, open_device(flags));
   fmt::print("adapter: {} ({})\n", device.adapter().name,
              gpu::adapter_type_name(device.adapter().type));
-  PTERO_ASSIGN_OR_RETURN(const gpu::SelfCheckReport report,
-                         gpu::wait_for(gpu::self_check(device)));
+  PTERO_ASSIGN_OR_RETURN(const gpu::SelfCheckReport report, gpu::wait_for(gpu::self_check(device)));
   int passed = 0;
   int failed = 0;
   for (const gpu::CheckResult& check : report.checks) {

@@ -68,14 +68,16 @@ Result<Instance> Instance::create(LogCallback log) {
   return Instance(std::move(state));
 }
 
-const AdapterInfo& Adapter::info() const { return state_->info; }
+const AdapterInfo& Adapter::info() const {
+  return state_->info;
+}
 
 Result<std::vector<Adapter>> list_adapters(const Instance& instance) {
   std::vector<Adapter> adapters;
   for (wgpu::Adapter& handle : internal::enumerate_adapters(instance.state())) {
     AdapterInfo info = internal::describe_adapter(instance.state(), handle);
-    adapters.emplace_back(std::make_shared<internal::AdapterState>(internal::AdapterState{
-        instance.share(), std::move(handle), std::move(info)}));
+    adapters.emplace_back(std::make_shared<internal::AdapterState>(
+        internal::AdapterState{instance.share(), std::move(handle), std::move(info)}));
   }
   return adapters;
 }

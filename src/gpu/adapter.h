@@ -51,9 +51,9 @@ struct MatrixShape {
 };
 
 struct AdapterInfo {
-  std::string name;    // "NVIDIA H200", "llvmpipe (LLVM 21.1.8, 256 bits)"
+  std::string name;  // "NVIDIA H200", "llvmpipe (LLVM 21.1.8, 256 bits)"
   std::string vendor;
-  std::string driver;  // the driver's own description
+  std::string driver;   // the driver's own description
   std::string backend;  // "Vulkan", "Metal", "D3D12"
   AdapterType type = AdapterType::unknown;
   uint32_t vendor_id = 0;

@@ -111,10 +111,9 @@ std::vector<FastPath> fast_paths(const AdapterInfo& info, FeatureSet disabled) {
     return {};
   };
   const auto has_shape = [&](MatrixType input, MatrixType result) {
-    return std::any_of(info.matrix_shapes.begin(), info.matrix_shapes.end(),
-                       [&](const MatrixShape& shape) {
-                         return shape.input == input && shape.result == result;
-                       });
+    return std::any_of(
+        info.matrix_shapes.begin(), info.matrix_shapes.end(),
+        [&](const MatrixShape& shape) { return shape.input == input && shape.result == result; });
   };
 
   std::vector<FastPath> paths;
@@ -131,8 +130,8 @@ std::vector<FastPath> fast_paths(const AdapterInfo& info, FeatureSet disabled) {
                    missing(Feature::packed_dot)});
   paths.push_back({"immediates", "parameters without a buffer; otherwise a uniform ring",
                    missing(Feature::immediates)});
-  paths.push_back({"timestamps", "GPU time of each kernel when profiling",
-                   missing(Feature::timestamps)});
+  paths.push_back(
+      {"timestamps", "GPU time of each kernel when profiling", missing(Feature::timestamps)});
   return paths;
 }
 

@@ -48,10 +48,9 @@ Status DeviceState::reserve_uniforms(uint64_t bytes) {
   while (capacity < bytes) {
     capacity *= 2;
   }
-  PTERO_ASSIGN_OR_RETURN(
-      wgpu::Buffer buffer,
-      allocate("uniform ring", capacity, MemoryKind::uniforms,
-               wgpu::BufferUsage::Uniform | wgpu::BufferUsage::CopyDst));
+  PTERO_ASSIGN_OR_RETURN(wgpu::Buffer buffer,
+                         allocate("uniform ring", capacity, MemoryKind::uniforms,
+                                  wgpu::BufferUsage::Uniform | wgpu::BufferUsage::CopyDst));
   if (uniforms.layout == nullptr) {
     wgpu::BindGroupLayoutEntry entry;
     entry.binding = 0;
@@ -94,8 +93,12 @@ Buffer::Buffer(std::unique_ptr<internal::BufferState> state) : state_(std::move(
 Buffer::Buffer(Buffer&&) noexcept = default;
 Buffer& Buffer::operator=(Buffer&&) noexcept = default;
 Buffer::~Buffer() = default;
-uint64_t Buffer::size() const { return state_ ? state_->size : 0; }
-MemoryKind Buffer::kind() const { return state_ ? state_->kind : MemoryKind::other; }
+uint64_t Buffer::size() const {
+  return state_ ? state_->size : 0;
+}
+MemoryKind Buffer::kind() const {
+  return state_ ? state_->kind : MemoryKind::other;
+}
 std::string_view Buffer::label() const {
   return state_ ? std::string_view(state_->label) : std::string_view();
 }
@@ -107,11 +110,10 @@ Result<Buffer> Device::create_buffer(std::string label, uint64_t bytes, MemoryKi
   PTERO_REJECT_IF(!allocated, out_of_memory,
                   "Size ({} bytes) of buffer ({}) exceeds the limit of the adapter ({} bytes).",
                   bytes, label, state_->limits.max_buffer_size);
-  PTERO_ASSIGN_OR_RETURN(
-      wgpu::Buffer handle,
-      state_->allocate(label, *allocated, kind,
-                       wgpu::BufferUsage::Storage | wgpu::BufferUsage::CopySrc |
-                           wgpu::BufferUsage::CopyDst));
+  PTERO_ASSIGN_OR_RETURN(wgpu::Buffer handle,
+                         state_->allocate(label, *allocated, kind,
+                                          wgpu::BufferUsage::Storage | wgpu::BufferUsage::CopySrc |
+                                              wgpu::BufferUsage::CopyDst));
   auto buffer = std::make_unique<internal::BufferState>();
   buffer->device = state_;
   buffer->handle = std::move(handle);

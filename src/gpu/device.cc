@@ -269,12 +269,24 @@ std::unique_ptr<Pending<Device>> Device::open(const Adapter& adapter, DeviceOpti
   return std::make_unique<internal::DeviceRequest>(adapter, std::move(options));
 }
 
-const AdapterInfo& Device::adapter() const { return state_->adapter; }
-FeatureSet Device::features() const { return state_->features; }
-const Limits& Device::limits() const { return state_->limits; }
-const DeviceStats& Device::stats() const { return state_->stats; }
-Status Device::check() const { return state_->check(); }
-void Device::lose_for_test(std::string_view reason) { state_->lose(reason); }
+const AdapterInfo& Device::adapter() const {
+  return state_->adapter;
+}
+FeatureSet Device::features() const {
+  return state_->features;
+}
+const Limits& Device::limits() const {
+  return state_->limits;
+}
+const DeviceStats& Device::stats() const {
+  return state_->stats;
+}
+Status Device::check() const {
+  return state_->check();
+}
+void Device::lose_for_test(std::string_view reason) {
+  state_->lose(reason);
+}
 
 std::string_view memory_kind_name(MemoryKind kind) {
   constexpr std::string_view kNames[kMemoryKindCount] = {

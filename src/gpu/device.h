@@ -163,8 +163,8 @@ class Device {
   static std::unique_ptr<Pending<Device>> open(const Adapter& adapter, DeviceOptions options);
 
   const AdapterInfo& adapter() const;
-  FeatureSet features() const;     // switched on
-  const Limits& limits() const;    // after LimitCaps
+  FeatureSet features() const;   // switched on
+  const Limits& limits() const;  // after LimitCaps
   const DeviceStats& stats() const;
 
   // The first GPU error since the last call, if any; a loss stays.

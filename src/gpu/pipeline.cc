@@ -45,10 +45,9 @@ void start(const std::shared_ptr<DeviceState>& state, const std::shared_ptr<Pipe
     }
   }
   if (source.bindings.size() > state->limits.max_storage_buffers_per_stage) {
-    return fail(make_error(ErrorCode::unsupported,
-                           "Number of buffers ({}) of kernel ({}) exceeds the limit ({}).",
-                           source.bindings.size(), source.name,
-                           state->limits.max_storage_buffers_per_stage));
+    return fail(make_error(
+        ErrorCode::unsupported, "Number of buffers ({}) of kernel ({}) exceeds the limit ({}).",
+        source.bindings.size(), source.name, state->limits.max_storage_buffers_per_stage));
   }
   if (source.params_size > kUniformSlot) {
     return fail(make_error(ErrorCode::unsupported,
@@ -141,8 +140,7 @@ void start(const std::shared_ptr<DeviceState>& state, const std::shared_ptr<Pipe
                     ++device->stats.pipelines_by_feature[static_cast<size_t>(feature)];
                   }
                   if (entry->route == ParamsRoute::immediate) {
-                    ++device->stats
-                          .pipelines_by_feature[static_cast<size_t>(Feature::immediates)];
+                    ++device->stats.pipelines_by_feature[static_cast<size_t>(Feature::immediates)];
                   }
                 }
               })
@@ -215,9 +213,15 @@ class Preparation : public Pending<std::vector<Kernel>> {
 }  // namespace
 }  // namespace internal
 
-std::string_view Kernel::name() const { return entry_->key.source->name; }
-const KernelKey& Kernel::key() const { return entry_->key; }
-uint32_t Kernel::params_size() const { return entry_->key.source->params_size; }
+std::string_view Kernel::name() const {
+  return entry_->key.source->name;
+}
+const KernelKey& Kernel::key() const {
+  return entry_->key;
+}
+uint32_t Kernel::params_size() const {
+  return entry_->key.source->params_size;
+}
 
 std::unique_ptr<Pending<std::vector<Kernel>>> Device::prepare(std::vector<KernelKey> keys) {
   return std::make_unique<internal::Preparation>(state_, std::move(keys));
@@ -237,18 +241,19 @@ Status check_conflicts(const KernelSource& source, std::span<const Binding> bind
       if (a.buffer != b.buffer || (!a_writes && !b_writes)) {
         continue;
       }
-      PTERO_REJECT_IF(a_writes != b_writes, invalid_argument,
-                      "Kernel ({}) would read buffer ({}) as {} and write it as {} in one dispatch; "
-                      "bind it once, or use two buffers.",
-                      source.name, a.buffer->label(),
-                      source.bindings[a_writes ? j : i].name, source.bindings[a_writes ? i : j].name);
+      PTERO_REJECT_IF(
+          a_writes != b_writes, invalid_argument,
+          "Kernel ({}) would read buffer ({}) as {} and write it as {} in one dispatch; "
+          "bind it once, or use two buffers.",
+          source.name, a.buffer->label(), source.bindings[a_writes ? j : i].name,
+          source.bindings[a_writes ? i : j].name);
       const uint64_t a_size = a.size != 0 ? a.size : a.buffer->state()->allocated - a.offset;
       const uint64_t b_size = b.size != 0 ? b.size : b.buffer->state()->allocated - b.offset;
-      PTERO_REJECT_IF(a.offset < b.offset + b_size && b.offset < a.offset + a_size, invalid_argument,
-                      "Kernel ({}) would write the same bytes of buffer ({}) as {} and as {} in one "
-                      "dispatch.",
-                      source.name, a.buffer->label(), source.bindings[i].name,
-                      source.bindings[j].name);
+      PTERO_REJECT_IF(
+          a.offset < b.offset + b_size && b.offset < a.offset + a_size, invalid_argument,
+          "Kernel ({}) would write the same bytes of buffer ({}) as {} and as {} in one "
+          "dispatch.",
+          source.name, a.buffer->label(), source.bindings[i].name, source.bindings[j].name);
     }
   }
   return ok_status();
@@ -278,12 +283,12 @@ Result<BindGroup> Device::bind(const Kernel& kernel, std::span<const Binding> bi
                     "Binding ({}) of kernel ({}) starts at {} with {} bytes, which is not aligned "
                     "to {} and 4.",
                     name, source.name, binding.offset, binding.size, alignment);
-    PTERO_REJECT_IF(binding.offset >= buffer.allocated ||
-                        binding.size > buffer.allocated - binding.offset,
-                    invalid_argument,
-                    "Binding ({}) of kernel ({}), {} bytes at {}, runs past the end of buffer ({}, "
-                    "{} bytes).",
-                    name, source.name, binding.size, binding.offset, buffer.label, buffer.size);
+    PTERO_REJECT_IF(
+        binding.offset >= buffer.allocated || binding.size > buffer.allocated - binding.offset,
+        invalid_argument,
+        "Binding ({}) of kernel ({}), {} bytes at {}, runs past the end of buffer ({}, "
+        "{} bytes).",
+        name, source.name, binding.size, binding.offset, buffer.label, buffer.size);
     const uint64_t size = binding.size != 0 ? binding.size : buffer.allocated - binding.offset;
     PTERO_REJECT_IF(size > state_->limits.max_storage_binding_size, unsupported,
                     "Size ({} bytes) of binding ({}) of kernel ({}) exceeds the limit ({} bytes); "

@@ -12,7 +12,9 @@
 
 namespace ptero::gpu {
 
-std::string_view Instance::implementation_version() { return "Dawn " PTERO_DAWN_VERSION; }
+std::string_view Instance::implementation_version() {
+  return "Dawn " PTERO_DAWN_VERSION;
+}
 
 namespace internal {
 namespace {
@@ -80,13 +82,18 @@ std::vector<wgpu::Adapter> enumerate_adapters(InstanceState& instance) {
   return adapters;
 }
 
-wgpu::CallbackMode callback_mode() { return wgpu::CallbackMode::AllowProcessEvents; }
+wgpu::CallbackMode callback_mode() {
+  return wgpu::CallbackMode::AllowProcessEvents;
+}
 
-void pump_callbacks(InstanceState& instance) { instance.handle.ProcessEvents(); }
+void pump_callbacks(InstanceState& instance) {
+  instance.handle.ProcessEvents();
+}
 
 Toggles adapter_toggles() {
-  return {.enabled = {"allow_unsafe_apis", "vulkan_enable_f16_on_nvidia", "use_vulkan_memory_model"},
-          .disabled = {"timestamp_quantization"}};
+  return {
+      .enabled = {"allow_unsafe_apis", "vulkan_enable_f16_on_nvidia", "use_vulkan_memory_model"},
+      .disabled = {"timestamp_quantization"}};
 }
 
 Toggles device_toggles(bool robustness) {

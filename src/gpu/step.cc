@@ -82,7 +82,8 @@ Status Step::set_params(size_t command, std::span<const std::byte> params) {
   DispatchCommand* dispatch = command < impl_->commands.size()
                                   ? std::get_if<DispatchCommand>(&impl_->commands[command])
                                   : nullptr;
-  PTERO_REJECT_IF(dispatch == nullptr, invalid_argument, "Command ({}) is not a dispatch.", command);
+  PTERO_REJECT_IF(dispatch == nullptr, invalid_argument, "Command ({}) is not a dispatch.",
+                  command);
   PTERO_RETURN_IF_ERROR(check_params(*dispatch->pipeline, params));
   if (!params.empty()) {
     std::memcpy(impl_->params.data() + dispatch->params_at, params.data(), params.size());
@@ -94,14 +95,19 @@ Status Step::set_grid(size_t command, Grid grid) {
   DispatchCommand* dispatch = command < impl_->commands.size()
                                   ? std::get_if<DispatchCommand>(&impl_->commands[command])
                                   : nullptr;
-  PTERO_REJECT_IF(dispatch == nullptr, invalid_argument, "Command ({}) is not a dispatch.", command);
+  PTERO_REJECT_IF(dispatch == nullptr, invalid_argument, "Command ({}) is not a dispatch.",
+                  command);
   PTERO_RETURN_IF_ERROR(check_grid(*dispatch, grid));
   dispatch->grid = grid;
   return ok_status();
 }
 
-size_t Step::size() const { return impl_->commands.size(); }
-void Step::clear() { *impl_ = Impl(); }
+size_t Step::size() const {
+  return impl_->commands.size();
+}
+void Step::clear() {
+  *impl_ = Impl();
+}
 
 void Step::reverse_for_test() {
   std::reverse(impl_->commands.begin(), impl_->commands.end());

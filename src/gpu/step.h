@@ -39,6 +39,11 @@ class Step {
   Result<size_t> dispatch(const Kernel& kernel, const BindGroup& bindings, const Params& params,
                           Grid grid) {
     static_assert(std::is_trivially_copyable_v<Params>);
+    if constexpr (requires { Params::kKernel; }) {  // generated from a kernel's own file
+      PTERO_REJECT_IF(kernel.entry() != nullptr && Params::kKernel != kernel.name(),
+                      invalid_argument, "Kernel ({}) was given the parameters of kernel ({}).",
+                      kernel.name(), Params::kKernel);
+    }
     return dispatch(kernel, bindings, std::as_bytes(std::span(&params, 1)), grid);
   }
 

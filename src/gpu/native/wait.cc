@@ -19,8 +19,8 @@ constexpr size_t kMaxFutures = 64;
 
 void sleep_on(const WaitTarget& target, std::chrono::nanoseconds at_most) {
   if (target.instance == nullptr || target.futures.empty()) {
-    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(
-        at_most, std::chrono::microseconds(200)));
+    std::this_thread::sleep_for(
+        std::min<std::chrono::nanoseconds>(at_most, std::chrono::microseconds(200)));
     return;
   }
   std::vector<wgpu::FutureWaitInfo> waits;

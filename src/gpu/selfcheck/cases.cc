@@ -4,8 +4,8 @@
 #include <optional>
 #include <span>
 
-#include "gpu/selfcheck/check_chain.wgsl.h"
 #include "gpu/selfcheck/check_add.wgsl.h"
+#include "gpu/selfcheck/check_chain.wgsl.h"
 #include "gpu/selfcheck/check_half.wgsl.h"
 #include "gpu/selfcheck/check_matrix.wgsl.h"
 #include "gpu/selfcheck/check_packed_dot.wgsl.h"
@@ -54,8 +54,12 @@ Verdict compare(std::span<const float> got, std::span<const double> want, double
 // A chain of dependent dispatches through two buffers, every link with its own constant.
 constexpr uint32_t kChainWidth = 256;
 constexpr uint32_t kChainLinks = 1000;
-float chain_constant(uint32_t link) { return static_cast<float>(link % 7); }
-float chain_input(uint32_t i) { return static_cast<float>(i) / 16; }
+float chain_constant(uint32_t link) {
+  return static_cast<float>(link % 7);
+}
+float chain_input(uint32_t i) {
+  return static_cast<float>(i) / 16;
+}
 
 CheckCase order_case(std::string_view name, bool reversed) {
   CheckCase check;
@@ -131,9 +135,8 @@ CheckCase norm_chain_case() {
     PTERO_ASSIGN_OR_RETURN(const BindGroup add_group, device.bind(kernels[1], add_bindings));
     PTERO_RETURN_IF_ERROR(recorded.step.dispatch(
         kernels[0], norm_group, CheckRmsNormParams{.width = kWidth, .eps = 1e-5f}, {kRows}));
-    PTERO_RETURN_IF_ERROR(recorded.step.dispatch(kernels[1], add_group,
-                                                 CheckAddParams{.n = kRows * kWidth},
-                                                 {(kRows * kWidth + 63) / 64}));
+    PTERO_RETURN_IF_ERROR(recorded.step.dispatch(
+        kernels[1], add_group, CheckAddParams{.n = kRows * kWidth}, {(kRows * kWidth + 63) / 64}));
     recorded.reads = {{y, 0, bytes.size()}};
     return recorded;
   };
@@ -255,15 +258,15 @@ CheckCase packed_dot_case() {
       a[i] = word(i);
       b[i] = word(i + kCount);
     }
-    PTERO_ASSIGN_OR_RETURN(const Buffer* a_buffer,
-                           add_buffer(device, recorded, "a", kCount * 4, std::as_bytes(std::span(a))));
-    PTERO_ASSIGN_OR_RETURN(const Buffer* b_buffer,
-                           add_buffer(device, recorded, "b", kCount * 4, std::as_bytes(std::span(b))));
+    PTERO_ASSIGN_OR_RETURN(const Buffer* a_buffer, add_buffer(device, recorded, "a", kCount * 4,
+                                                              std::as_bytes(std::span(a))));
+    PTERO_ASSIGN_OR_RETURN(const Buffer* b_buffer, add_buffer(device, recorded, "b", kCount * 4,
+                                                              std::as_bytes(std::span(b))));
     PTERO_ASSIGN_OR_RETURN(const Buffer* y, add_buffer(device, recorded, "y", kCount * 4));
     const Binding bindings[] = {{a_buffer}, {b_buffer}, {y}};
     PTERO_ASSIGN_OR_RETURN(const BindGroup group, device.bind(kernels[0], bindings));
-    PTERO_RETURN_IF_ERROR(
-        recorded.step.dispatch(kernels[0], group, CheckPackedDotParams{.n = kCount}, {kCount / 64}));
+    PTERO_RETURN_IF_ERROR(recorded.step.dispatch(kernels[0], group,
+                                                 CheckPackedDotParams{.n = kCount}, {kCount / 64}));
     recorded.reads = {{y, 0, kCount * 4}};
     return recorded;
   };
@@ -290,8 +293,8 @@ CheckCase matrix_case(MatrixShape shape, uint32_t subgroup_size) {
   CheckCase check;
   check.name = "matrix units";
   check.keys = {{&kCheckMatrix,
-                 fmt::format("const kM = {}u;\nconst kN = {}u;\nconst kK = {}u;\n", shape.m, shape.n,
-                             shape.k),
+                 fmt::format("const kM = {}u;\nconst kN = {}u;\nconst kK = {}u;\n", shape.m,
+                             shape.n, shape.k),
                  {{"subgroup_size", double(subgroup_size)}},
                  {Feature::shader_f16, Feature::subgroups, Feature::subgroup_matrix}}};
   check.record = [shape](Device& device, const std::vector<Kernel>& kernels) -> Result<Recorded> {
@@ -305,10 +308,10 @@ CheckCase matrix_case(MatrixShape shape, uint32_t subgroup_size) {
     for (uint32_t i = 0; i < w.size(); ++i) {
       w[i] = half_bits(w_value(i));
     }
-    PTERO_ASSIGN_OR_RETURN(const Buffer* x_buffer,
-                           add_buffer(device, recorded, "x", x.size() * 2, std::as_bytes(std::span(x))));
-    PTERO_ASSIGN_OR_RETURN(const Buffer* w_buffer,
-                           add_buffer(device, recorded, "w", w.size() * 2, std::as_bytes(std::span(w))));
+    PTERO_ASSIGN_OR_RETURN(const Buffer* x_buffer, add_buffer(device, recorded, "x", x.size() * 2,
+                                                              std::as_bytes(std::span(x))));
+    PTERO_ASSIGN_OR_RETURN(const Buffer* w_buffer, add_buffer(device, recorded, "w", w.size() * 2,
+                                                              std::as_bytes(std::span(w))));
     const uint64_t y_bytes = uint64_t{shape.m} * shape.n * 4;
     PTERO_ASSIGN_OR_RETURN(const Buffer* y, add_buffer(device, recorded, "y", y_bytes));
     const Binding bindings[] = {{x_buffer}, {w_buffer}, {y}};
