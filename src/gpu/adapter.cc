@@ -74,10 +74,9 @@ const AdapterInfo& Adapter::info() const {
 
 Result<std::vector<Adapter>> list_adapters(const Instance& instance) {
   std::vector<Adapter> adapters;
-  for (wgpu::Adapter& handle : internal::enumerate_adapters(instance.state())) {
-    AdapterInfo info = internal::describe_adapter(instance.state(), handle);
-    adapters.emplace_back(std::make_shared<internal::AdapterState>(
-        internal::AdapterState{instance.share(), std::move(handle), std::move(info)}));
+  for (const wgpu::Adapter& handle : internal::enumerate_adapters(instance.state())) {
+    adapters.emplace_back(std::make_shared<internal::AdapterState>(internal::AdapterState{
+        instance.share(), adapters.size(), internal::describe_adapter(instance.state(), handle)}));
   }
   return adapters;
 }

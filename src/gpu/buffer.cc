@@ -90,6 +90,7 @@ BufferState::~BufferState() {
 }  // namespace internal
 
 Buffer::Buffer(std::unique_ptr<internal::BufferState> state) : state_(std::move(state)) {}
+Buffer::Buffer() = default;
 Buffer::Buffer(Buffer&&) noexcept = default;
 Buffer& Buffer::operator=(Buffer&&) noexcept = default;
 Buffer::~Buffer() = default;

@@ -82,8 +82,16 @@ class DeviceRequest : public Pending<Device> {
     errors_ = std::make_shared<ErrorSink>();
     answer_ = std::make_shared<Answer>();
 
+    // WebGPU lets an adapter give one device and then counts it as used up: take a new one.
+    const std::vector<wgpu::Adapter> adapters = enumerate_adapters(*adapter_.instance);
+    if (adapter_.index >= adapters.size()) {
+      answer_->arrived = true;
+      answer_->message = "it is no longer there";
+      return;
+    }
+    const wgpu::Adapter& adapter = adapters[adapter_.index];
     wgpu::Limits limits;  // all the adapter has: software adapters give little by default
-    adapter_.handle.GetLimits(&limits);
+    adapter.GetLimits(&limits);
     const std::vector<wgpu::FeatureName> names = dawn_features(features);
     const Toggles toggles = device_toggles(options_.robustness);
     wgpu::DawnTogglesDescriptor toggles_descriptor;
@@ -112,14 +120,14 @@ class DeviceRequest : public Pending<Device> {
           errors->report(convert(type), to_string(message));
         },
         errors_.get());
-    const wgpu::Future future = adapter_.handle.RequestDevice(
-        &descriptor, callback_mode(),
-        [answer = answer_](wgpu::RequestDeviceStatus, wgpu::Device device,
-                           wgpu::StringView message) {
-          answer->arrived = true;
-          answer->device = std::move(device);
-          answer->message = to_string(message);
-        });
+    const wgpu::Future future =
+        adapter.RequestDevice(&descriptor, callback_mode(),
+                              [answer = answer_](wgpu::RequestDeviceStatus, wgpu::Device device,
+                                                 wgpu::StringView message) {
+                                answer->arrived = true;
+                                answer->device = std::move(device);
+                                answer->message = to_string(message);
+                              });
     future_ = future.id;
   }
 

@@ -86,7 +86,7 @@ struct DeviceStats {
 // then fails with an error.
 class Buffer {
  public:
-  Buffer() = default;  // empty: valid() is false
+  Buffer();  // empty: valid() is false
   Buffer(Buffer&&) noexcept;
   Buffer& operator=(Buffer&&) noexcept;
   ~Buffer();

@@ -21,7 +21,7 @@ struct InstanceState {
 
 struct AdapterState {
   std::shared_ptr<InstanceState> instance;
-  wgpu::Adapter handle;
+  size_t index = 0;  // into enumerate_adapters()
   AdapterInfo info;
 };
 
