@@ -2,7 +2,9 @@
 # What `./dev setup` found or fetched, from build/env.sh (KEY=VALUE lines). Cache entries given on
 # the command line win; a later set-up replaces values that came from an earlier one.
 set(ptero_env_file "${PROJECT_SOURCE_DIR}/build/env.sh")
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${ptero_env_file}")
+if(EXISTS "${ptero_env_file}")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${ptero_env_file}")
+endif()
 foreach(key IN ITEMS PTERO_SYSROOT PTERO_LAVAPIPE_ICD PTERO_SWIFTSHADER_ICD)
   set(from_setup "")
   if(EXISTS "${ptero_env_file}")

@@ -5,7 +5,7 @@
 # forky (docs/decisions/001-packages-from-forky.md).
 
 host_packages_build=(g++ cmake ninja-build python3 python3-venv ca-certificates xz-utils)
-host_packages_test=(ccache git graphviz shellcheck)
+host_packages_test=(ccache git graphviz)
 
 forky_packages_build=(libwebgpu-dawn-dev libvulkan1 mesa-vulkan-drivers libfmt-dev
   nlohmann-json3-dev libcli11-dev libflatbuffers-dev flatbuffers-compiler)

@@ -62,7 +62,7 @@ run_stages() {
     stage "fuzz, $fuzz_seconds s each" fuzz_stage "$fuzz_seconds"
   fi
   stage "format" format_check
-  stage "shell scripts" shellcheck -x dev .ci/run tools/dev/*.sh
+  stage "shell scripts" build/venv-tools/bin/shellcheck -x dev .ci/run tools/dev/*.sh
   for check in tools/check_*.py; do
     [[ -e $check ]] && stage "${check#tools/}" python3 "$check"
   done
