@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A session: the activations, caches and remembered plans of one user of a model.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "gpu/device.h"
+#include "gpu/step.h"
+#include "graph/model.h"
+#include "graph/planner.h"
+
+namespace ptero::graph {
+
+struct SessionOptions {
+  // Fills every activation with NaN before each run, so that a kernel that leaves part of its
+  // output unwritten shows. For tests.
+  bool poison_activations = false;
+};
+
+// One input of a run: a tensor's live shape and dense bytes in the graph's own type, or the value
+// of a SymInt. The bytes are read during run() only.
+struct RunInput {
+  LiveInput live;
+  std::span<const std::byte> bytes;
+};
+
+struct RunOutput {
+  Shape shape;                    // live
+  std::vector<std::byte> bytes;   // dense, in the graph's own type; empty for a SymInt
+  std::optional<int64_t> scalar;  // of a SymInt
+};
+
+// Threads: as the device. One run at a time; the next may start when the one before is done or
+// was dropped. Caches keep what runs leave in them.
+class GraphSession {
+ public:
+  static Result<std::unique_ptr<GraphSession>> create(std::shared_ptr<const GraphModel> model,
+                                                      SessionOptions options = {});
+  ~GraphSession();
+
+  // Plans (or finds the plan), compiles what is new, uploads, runs in one submit and reads the
+  // outputs back. The session outlives the operation.
+  Result<std::unique_ptr<gpu::Pending<std::vector<RunOutput>>>> run(
+      std::span<const RunInput> inputs);
+
+  // Writes zeros into every cache.
+  Status reset();
+
+  const GraphModel& model() const { return *model_; }
+  const Planner& planner() const { return planner_; }
+  // Dispatches of the last run that was started; 0 before.
+  size_t last_dispatches() const { return last_dispatches_; }
+
+ private:
+  friend class SessionRun;
+  // A plan with its GPU objects.
+  struct Ready {
+    std::shared_ptr<const Plan> plan;
+    gpu::Step step;
+  };
+
+  explicit GraphSession(std::shared_ptr<const GraphModel> model, SessionOptions options);
+  Status allocate();
+  const gpu::Buffer& storage(uint32_t id) const;
+  Status write_inputs(std::span<const RunInput> inputs);
+  Status poison();
+  Status reserve_scratch(const Plan& plan);
+  Result<const Ready*> make_ready(std::shared_ptr<const Plan> plan,
+                                  const std::vector<gpu::Kernel>& kernels);
+
+  gpu::Device device_;
+  std::shared_ptr<const GraphModel> model_;
+  SessionOptions options_;
+  Planner planner_;
+  std::vector<gpu::Buffer> buffers_;  // by storage; empty where the model has weights
+  std::vector<gpu::Buffer> scratch_;  // slot i serves Plan::scratch[i] of every plan
+  std::unordered_map<const Plan*, Ready> ready_;
+  size_t last_dispatches_ = 0;
+};
+
+}  // namespace ptero::graph
