@@ -40,7 +40,7 @@ function(ptero_layer name)
   endif()
   if(gpu_tests AND PTERO_BUILD_GPU)
     ptero_gpu_test(${name}_gpu_test SOURCES ${gpu_tests}
-                   DEPENDS ptero_${name} ptero_gpu_native ${arg_TEST_DEPENDS})
+                   DEPENDS ptero_${name} ptero_gpu_testing ${arg_TEST_DEPENDS})
   endif()
 endfunction()
 

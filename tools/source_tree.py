@@ -59,7 +59,8 @@ def line_of(text, position):
 
 def is_test(path):
     """Whether a C++ file is part of a test program or fuzzer and of nothing else."""
-    return path.startswith("tests/") or path.endswith(("_test.cc", "_fuzz.cc"))
+    return (path.startswith("tests/") or path.endswith(("_test.cc", "_fuzz.cc"))
+            or (path.startswith("src/") and "/testing/" in path))
 
 
 def main(check, default_root):

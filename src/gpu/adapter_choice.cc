@@ -121,7 +121,8 @@ std::vector<FastPath> fast_paths(const AdapterInfo& info, FeatureSet disabled) {
                    missing(Feature::shader_f16)});
   paths.push_back({"subgroup reductions", "sums across threads without workgroup memory",
                    missing(Feature::subgroups)});
-  std::string matrix = first_missing({Feature::subgroup_matrix, Feature::shader_f16});
+  std::string matrix =
+      first_missing({Feature::subgroup_matrix, Feature::shader_f16, Feature::subgroups});
   if (matrix.empty() && !has_shape(MatrixType::f16, MatrixType::f32)) {
     matrix = "the adapter's matrices do not multiply f16 into f32";
   }

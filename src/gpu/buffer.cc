@@ -128,6 +128,8 @@ Result<Buffer> Device::create_buffer(std::string label, uint64_t bytes, MemoryKi
 Status Device::write(const Buffer& buffer, uint64_t offset, std::span<const std::byte> bytes) {
   PTERO_RETURN_IF_ERROR(state_->check(), "while writing to buffer {}", buffer.label());
   PTERO_REJECT_IF(!buffer.valid(), invalid_argument, "The buffer to write to is empty.");
+  PTERO_REJECT_IF(buffer.state()->device != state_, invalid_argument,
+                  "Buffer ({}) to write to belongs to another device.", buffer.label());
   PTERO_REJECT_IF(offset % 4 != 0, invalid_argument,
                   "Offset ({}) of a write to buffer ({}) is not a multiple of 4.", offset,
                   buffer.label());

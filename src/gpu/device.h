@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A Device: buffers, kernels, recorded steps and readbacks on one adapter.
 //
-// Threads: a device and everything made from it are used from one thread at a time; different
-// devices may be used from different threads.
+// Threads: an instance, its devices and everything made from them are used from one thread at a
+// time, because waiting for any of them runs the callbacks of all. Another thread may work with an
+// instance of its own.
 // Ownership: everything made from a device keeps it alive, so order of destruction is free.
 // Errors: GPU errors arrive late. Each is collected and returned by the next call that returns a
 // Status or Result, or by the pending operation that it spoils. After a loss every call returns

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "gpu/operation.h"
 
-#include "gpu/internal/instance_state.h"
+#include "gpu/internal/pump.h"
 
 namespace ptero::gpu {
 

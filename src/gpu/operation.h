@@ -24,7 +24,7 @@ struct WaitTarget {
   std::vector<uint64_t> futures;                // empty: poll instead of sleeping
 };
 
-// Threads: an operation and the Device it came from are used from one thread at a time.
+// Threads: an operation is used from the thread of the Instance that it came from.
 // Abandoning one (destroying it before it is done) is safe: late callbacks find nobody and do
 // nothing, and no memory that they write to goes away before them.
 class Operation {

@@ -156,6 +156,7 @@ class Preparation : public Pending<std::vector<Kernel>> {
       if (entry == nullptr) {
         entry = std::make_shared<PipelineEntry>();
         entry->key = std::move(key);
+        entry->device = state_.get();
         start(state_, entry);
       }
       entries_.push_back(entry);
@@ -174,13 +175,13 @@ class Preparation : public Pending<std::vector<Kernel>> {
 
  private:
   bool poll() override {
+    if (state_->errors->lost()) {  // kernels compiled before are of no use either
+      return finish(std::move(state_->check()).error());
+    }
     std::vector<Kernel> kernels;
     std::optional<Error> error;
     for (const auto& entry : entries_) {
       if (entry->pending()) {
-        if (state_->errors->lost()) {
-          return finish(std::move(state_->check()).error());
-        }
         return false;
       }
       if (!entry->error && entry->pipeline != nullptr) {
@@ -193,8 +194,7 @@ class Preparation : public Pending<std::vector<Kernel>> {
         state_->pipelines.erase(cached);
       }
       if (!error) {
-        error = state_->errors->lost() ? std::move(state_->check()).error()
-                : entry->module_error.empty()
+        error = entry->module_error.empty()
                     ? *entry->error
                     : make_error(ErrorCode::internal, "Kernel ({}) does not compile: {}",
                                  entry->key.source->name, entry->module_error);
@@ -262,12 +262,16 @@ Status check_conflicts(const KernelSource& source, std::span<const Binding> bind
 }  // namespace
 
 Result<BindGroup> Device::bind(const Kernel& kernel, std::span<const Binding> bindings) {
+  PTERO_REJECT_IF(kernel.entry() == nullptr, invalid_argument,
+                  "There is no kernel to bind buffers to.");
   const internal::PipelineEntry& pipeline = *kernel.entry();
   const KernelSource& source = *pipeline.key.source;
   PTERO_RETURN_IF_ERROR(state_->check(), "while binding buffers to kernel {}", source.name);
   PTERO_REJECT_IF(bindings.size() != source.bindings.size(), invalid_argument,
                   "Number of buffers ({}) for kernel ({}) differs from what it declares ({}).",
                   bindings.size(), source.name, source.bindings.size());
+  PTERO_REJECT_IF(pipeline.device != state_.get(), invalid_argument,
+                  "Kernel ({}) belongs to another device.", source.name);
   std::vector<wgpu::BindGroupEntry> entries(bindings.size());
   for (size_t i = 0; i < bindings.size(); ++i) {
     const Binding& binding = bindings[i];

@@ -46,6 +46,12 @@ Result<size_t> Step::dispatch(const Kernel& kernel, const BindGroup& bindings,
   PTERO_REJECT_IF(bindings.state()->pipeline->key.source != kernel.entry()->key.source,
                   invalid_argument, "Kernel ({}) was given the bindings of kernel ({}).",
                   kernel.name(), bindings.state()->pipeline->key.source->name);
+  const internal::DeviceState* device = bindings.state()->device.get();
+  PTERO_REJECT_IF(kernel.entry()->device != device, invalid_argument,
+                  "Kernel ({}) belongs to another device than its bindings.", kernel.name());
+  PTERO_REJECT_IF(impl_->device != nullptr && impl_->device != device, invalid_argument,
+                  "Kernel ({}) belongs to another device than the commands before it.",
+                  kernel.name());
   PTERO_RETURN_IF_ERROR(check_params(*kernel.entry(), params));
   DispatchCommand command{kernel.share(), bindings.share(),
                           static_cast<uint32_t>(impl_->params.size()), grid};
@@ -53,6 +59,7 @@ Result<size_t> Step::dispatch(const Kernel& kernel, const BindGroup& bindings,
   impl_->params.insert(impl_->params.end(), params.begin(), params.end());
   impl_->uniform_slots += command.pipeline->route == ParamsRoute::uniform ? 1 : 0;
   impl_->commands.emplace_back(std::move(command));
+  impl_->device = device;
   return impl_->commands.size() - 1;
 }
 
@@ -60,6 +67,13 @@ Result<size_t> Step::copy(const Buffer& source, uint64_t source_offset, const Bu
                           uint64_t target_offset, uint64_t bytes) {
   PTERO_REJECT_IF(!source.valid() || !target.valid(), invalid_argument,
                   "A copy has no source or no target.");
+  const internal::DeviceState* device = source.state()->device.get();
+  PTERO_REJECT_IF(target.state()->device.get() != device, invalid_argument,
+                  "Target ({}) of a copy belongs to another device than its source ({}).",
+                  target.label(), source.label());
+  PTERO_REJECT_IF(impl_->device != nullptr && impl_->device != device, invalid_argument,
+                  "Source ({}) of a copy belongs to another device than the commands before it.",
+                  source.label());
   PTERO_REJECT_IF(source.state() == target.state(), invalid_argument,
                   "A copy would have buffer ({}) as both source and target.", source.label());
   PTERO_REJECT_IF(source_offset % 4 != 0 || target_offset % 4 != 0 || bytes % 4 != 0,
@@ -75,6 +89,7 @@ Result<size_t> Step::copy(const Buffer& source, uint64_t source_offset, const Bu
                   source.label(), source_offset, target.label(), target_offset);
   impl_->commands.emplace_back(CopyCommand{source.state()->handle, target.state()->handle,
                                            source_offset, target_offset, bytes});
+  impl_->device = device;
   return impl_->commands.size() - 1;
 }
 

@@ -28,6 +28,8 @@ class Encoder {
       : state_(state), step_(step), queries_(queries) {}
 
   Status encode(wgpu::CommandEncoder& encoder) {
+    PTERO_REJECT_IF(step_.device != nullptr && step_.device != &state_, invalid_argument,
+                    "The step belongs to another device.");
     PTERO_RETURN_IF_ERROR(state_.reserve_uniforms_if_needed(step_.uniform_slots));
     uniforms_.reserve(step_.uniform_slots * kUniformSlot);
     for (const auto& command : step_.commands) {
@@ -220,6 +222,9 @@ Result<std::unique_ptr<Pending<ReadData>>> Device::submit_and_read(
   for (const ReadRange& range : ranges) {
     PTERO_REJECT_IF(range.buffer == nullptr || !range.buffer->valid(), invalid_argument,
                     "The buffer to read back from is empty.");
+    PTERO_REJECT_IF(range.buffer->state()->device != state_, invalid_argument,
+                    "Buffer ({}) to read back from belongs to another device.",
+                    range.buffer->label());
     const uint64_t allocated = range.buffer->state()->allocated;
     PTERO_REJECT_IF(range.offset % 4 != 0 || range.size == 0 || range.offset > allocated ||
                         range.size > allocated - range.offset,

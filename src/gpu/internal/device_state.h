@@ -109,6 +109,7 @@ struct BufferState {
 
 struct PipelineEntry {
   KernelKey key;
+  const DeviceState* device = nullptr;  // only compared
   ParamsRoute route = ParamsRoute::none;
   wgpu::BindGroupLayout layout;  // group 0
   wgpu::ComputePipeline pipeline;

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "gpu/adapter.h"
+#include "gpu/internal/pump.h"
 
 namespace ptero::gpu::internal {
 
@@ -26,11 +27,12 @@ struct AdapterState {
 };
 
 // Platform differences (platform_native.cc; a browser build brings its own):
-// how an instance is made, how adapters are found, when callbacks run.
+// how an instance is made, how adapters are found, when callbacks run (pump.h).
 Result<std::shared_ptr<InstanceState>> create_instance(LogCallback log);
+// WebGPU lets an adapter object make one device only, so every device starts from a new list; its
+// order stays as long as the instance.
 std::vector<wgpu::Adapter> enumerate_adapters(InstanceState& instance);
 wgpu::CallbackMode callback_mode();
-void pump_callbacks(InstanceState& instance);
 
 // Toggles that an adapter or device is requested with; names are Dawn's.
 struct Toggles {

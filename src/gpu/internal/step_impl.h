@@ -34,6 +34,8 @@ struct Step::Impl {
   std::vector<std::variant<internal::DispatchCommand, internal::CopyCommand>> commands;
   std::vector<std::byte> params;  // of all dispatches, one after another
   size_t uniform_slots = 0;       // dispatches whose parameters travel through the ring
+  // Of all commands; null before the first. Only compared: commands keep what they need alive.
+  const internal::DeviceState* device = nullptr;
 };
 
 }  // namespace ptero::gpu
