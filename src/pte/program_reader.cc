@@ -108,15 +108,22 @@ Status read_segments(const fb::Program& in, const ByteRange& file, FieldReader& 
     return ok_status();
   }
   const ContainerLayout& layout = program.layout;
-  PTERO_REJECT_IF(layout.segment_base_offset == 0, invalid_program,
-                  "The program lists {} segments but its header has no segment base.",
-                  in.segments()->size());
+  PTERO_RETURN_IF_ERROR(reader.charge(in.segments()->size(), sizeof(ByteRange)));
+  if (layout.segment_base_offset == 0) {
+    // The exporter lists an empty constant segment and leaves the header out.
+    for (const fb::DataSegment* segment : *in.segments()) {
+      PTERO_REJECT_IF(segment->size() != 0, invalid_program,
+                      "The program lists {} segments but its header has no segment base.",
+                      in.segments()->size());
+    }
+    program.segments.resize(in.segments()->size());
+    return ok_status();
+  }
   const uint64_t data_size = layout.segment_data_size != 0
                                  ? layout.segment_data_size
                                  : file.size() - layout.segment_base_offset;
   PTERO_ASSIGN_OR_RETURN(const ByteRange base,
                          file.subrange(layout.segment_base_offset, data_size));
-  PTERO_RETURN_IF_ERROR(reader.charge(in.segments()->size(), sizeof(ByteRange)));
   program.segments.reserve(in.segments()->size());
   for (const fb::DataSegment* segment : *in.segments()) {
     PTERO_ASSIGN_OR_RETURN(ByteRange range, read_segment(base, segment->offset(), segment->size()),
