@@ -25,6 +25,7 @@ struct GpuFlags {
   std::string adapter;                // --adapter, PTERO_ADAPTER
   std::vector<std::string> disabled;  // --disable, PTERO_DISABLE
   bool no_robustness = false;
+  uint64_t max_binding = 0;  // --max-binding; 0: the adapter's
 };
 void add_gpu_flags(CLI::App& command, GpuFlags& flags);
 
@@ -41,5 +42,6 @@ LogCallback stderr_log();
 
 void add_devices(CLI::App& app, Outcome& outcome);
 void add_selfcheck(CLI::App& app, Outcome& outcome);
+void add_verify(CLI::App& app, Outcome& outcome);
 
 }  // namespace ptero::cli

@@ -22,6 +22,10 @@ void add_gpu_flags(CLI::App& command, GpuFlags& flags) {
       ->envname("PTERO_DISABLE")
       ->type_name("LIST")
       ->delimiter(',');
+  command
+      .add_option("--max-binding", flags.max_binding,
+                  "plan as if the adapter's bindings held no more than this many bytes")
+      ->type_name("BYTES");
   command.add_flag("--no-robustness", flags.no_robustness,
                    "leave out the bounds checks that Dawn puts into shaders");
 }
@@ -46,6 +50,7 @@ Result<gpu::Device> open_device(const GpuFlags& flags) {
   gpu::DeviceOptions options;
   PTERO_ASSIGN_OR_RETURN(options.disabled, disabled_features(flags));
   options.robustness = !flags.no_robustness;
+  options.caps.max_storage_binding_size = flags.max_binding;
   options.log = stderr_log();
   PTERO_ASSIGN_OR_RETURN(const gpu::Adapter adapter, find_adapter(flags));
   return gpu::wait_for(gpu::Device::open(adapter, std::move(options)));

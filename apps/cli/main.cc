@@ -31,6 +31,7 @@ int run(int argc, char** argv) {
   cli::Outcome outcome;
   cli::add_devices(app, outcome);
   cli::add_selfcheck(app, outcome);
+  cli::add_verify(app, outcome);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
