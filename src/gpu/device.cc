@@ -235,6 +235,7 @@ bool ErrorSink::lost() const {
 DeviceState::~DeviceState() {
   // Frees GPU memory now, not when the last callback lets go.
   if (device != nullptr) {
+    device.SetLoggingCallback([](wgpu::LoggingType, wgpu::StringView) {});  // it points at this
     device.Destroy();
   }
 }

@@ -34,8 +34,11 @@ namespace {
 
 // Starts compiling; whatever fails before there is anything to wait for is left in entry.error.
 void start(const std::shared_ptr<DeviceState>& state, const std::shared_ptr<PipelineEntry>& entry) {
-  const KernelSource& source = *entry->key.source;
   const auto fail = [&](Error error) { entry->error.emplace(std::move(error)); };
+  if (entry->key.source == nullptr) {
+    return fail(make_error(ErrorCode::invalid_argument, "A kernel key has no source."));
+  }
+  const KernelSource& source = *entry->key.source;
 
   for (const Feature feature : entry->key.features) {
     if (!state->features.contains(feature)) {
@@ -78,19 +81,18 @@ void start(const std::shared_ptr<DeviceState>& state, const std::shared_ptr<Pipe
   module_descriptor.nextInChain = &wgsl;
   module_descriptor.label = source.name;
   const wgpu::ShaderModule module = state->device.CreateShaderModule(&module_descriptor);
-  ++entry->callbacks_due;
-  entry->futures.push_back(
+  entry->scope_future =
       state->device
           .PopErrorScope(callback_mode(),
                          [entry, header](wgpu::PopErrorScopeStatus, wgpu::ErrorType type,
                                          wgpu::StringView message) {
-                           --entry->callbacks_due;
+                           entry->scope_future = 0;
                            if (type != wgpu::ErrorType::NoError) {
                              entry->module_error = locate_wgsl_error(*entry->key.source, header,
                                                                      std::string_view(message));
                            }
                          })
-          .id);
+          .id;
 
   entry->layout = state->storage_layout(source);
   std::vector<wgpu::BindGroupLayout> groups{entry->layout};
@@ -117,15 +119,14 @@ void start(const std::shared_ptr<DeviceState>& state, const std::shared_ptr<Pipe
   descriptor.compute.entryPoint = "main";
   descriptor.compute.constantCount = constants.size();
   descriptor.compute.constants = constants.data();
-  ++entry->callbacks_due;
-  entry->futures.push_back(
+  entry->pipeline_future =
       state->device
           .CreateComputePipelineAsync(
               &descriptor, callback_mode(),
               [entry, weak = std::weak_ptr(state)](wgpu::CreatePipelineAsyncStatus status,
                                                    wgpu::ComputePipeline pipeline,
                                                    wgpu::StringView message) {
-                --entry->callbacks_due;
+                entry->pipeline_future = 0;
                 if (status != wgpu::CreatePipelineAsyncStatus::Success) {
                   entry->error.emplace(
                       ErrorCode::internal,
@@ -144,7 +145,7 @@ void start(const std::shared_ptr<DeviceState>& state, const std::shared_ptr<Pipe
                   }
                 }
               })
-          .id);
+          .id;
 }
 
 class Preparation : public Pending<std::vector<Kernel>> {
@@ -166,8 +167,10 @@ class Preparation : public Pending<std::vector<Kernel>> {
   WaitTarget wait_target() const override {
     WaitTarget target{state_->instance.get(), {}};
     for (const auto& entry : entries_) {
-      if (entry->callbacks_due > 0) {
-        target.futures.insert(target.futures.end(), entry->futures.begin(), entry->futures.end());
+      for (const uint64_t future : {entry->scope_future, entry->pipeline_future}) {
+        if (future != 0) {
+          target.futures.push_back(future);
+        }
       }
     }
     return target;
@@ -194,10 +197,15 @@ class Preparation : public Pending<std::vector<Kernel>> {
         state_->pipelines.erase(cached);
       }
       if (!error) {
-        error = entry->module_error.empty()
-                    ? *entry->error
-                    : make_error(ErrorCode::internal, "Kernel ({}) does not compile: {}",
-                                 entry->key.source->name, entry->module_error);
+        if (!entry->module_error.empty()) {
+          error = make_error(ErrorCode::internal, "Kernel ({}) does not compile: {}",
+                             entry->key.source->name, entry->module_error);
+        } else if (entry->error) {
+          error = entry->error;
+        } else {
+          error = make_error(ErrorCode::internal, "The GPU gives no pipeline for kernel ({}).",
+                             entry->key.source->name);
+        }
       }
     }
     if (error) {

@@ -139,6 +139,7 @@ TEST_CASE("refused: kernels that the device cannot have") {
   // Values that the kernel does not know or that do not fit are refused before Dawn sees them.
   expect_error(device.prepare({{&kInPlace, {}, {{"no_such_override", 1}}}}), kInvalid,
                {"in_place", "no_such_override"});
+  expect_error(device.prepare({{&kInPlace}, {nullptr}}), kInvalid, {"no source"});
   CHECK(must(device.prepare({{&kInPlace}, {&kCheckChain}})).size() == 2);
 }
 

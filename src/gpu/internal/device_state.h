@@ -115,11 +115,12 @@ struct PipelineEntry {
   wgpu::ComputePipeline pipeline;
   std::optional<Error> error;
   std::string module_error;  // the compiler's own words, when the module is at fault
-  int callbacks_due = 0;
-  bool hung = false;  // a test asked for a completion that never arrives
-  std::vector<uint64_t> futures;
+  bool hung = false;         // a test asked for a completion that never arrives
+  // Of the callbacks that are due; 0 once one has run, as a wait on a spent future returns at once.
+  uint64_t scope_future = 0;
+  uint64_t pipeline_future = 0;
 
-  bool pending() const { return callbacks_due > 0 || hung; }
+  bool pending() const { return scope_future != 0 || pipeline_future != 0 || hung; }
 };
 
 struct BindGroupState {
