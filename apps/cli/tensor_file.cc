@@ -215,6 +215,11 @@ Result<HostTensor> read_tensor_argument(const std::string& argument) {
   return read_raw_tensor(argument.substr(0, type_at), type, shape);
 }
 
+std::string element_text(const HostTensor& tensor, size_t i) {
+  const std::optional<double> number = float_at(tensor, i);
+  return number ? fmt::format("{:.6g}", *number) : fmt::format("{}", integer_at(tensor, i));
+}
+
 Result<double> compare(const HostTensor& got, const HostTensor& expected,
                        const Tolerance& tolerance) {
   PTERO_REJECT_IF(got.type != expected.type || got.shape != expected.shape, invalid_argument,

@@ -24,6 +24,9 @@ Status write_npy(const std::string& path, const graph::HostTensor& tensor);
 // "a.npy", or "b.bin:f32:1x5" (an empty shape, "b.bin:f32:", is a single element).
 Result<graph::HostTensor> read_tensor_argument(const std::string& argument);
 
+// One element as text, for people.
+std::string element_text(const graph::HostTensor& tensor, size_t i);
+
 struct Tolerance {
   double atol = 1e-4;
   double rtol = 1e-3;
