@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Test models through `ptero verify` and `ptero run`: PyTorch's numbers on both adapters."""
+
+import json
+import os
+import pathlib
+import shutil
+
+import pytest
+
+from conftest import ROOT
+
+MANIFEST = ROOT / "testdata" / "models" / "manifest.json"
+MODELS = {model["name"]: model for model in json.loads(MANIFEST.read_text())["models"]}
+
+
+# Operators of the test models that this build does not run yet. A model that needs one must be
+# refused by name, every other must pass.
+NOT_YET = set()
+
+
+def verify(ptero, manifest, *flags):
+    status, report = ptero.json("verify", manifest, *flags)
+    return status, {model["name"]: model for model in report["models"]}
+
+
+def split(results):
+    """Models that passed, and those that need an operator which this build does not have."""
+    passed = {name for name, result in results.items() if result["passed"]}
+    refused = {name for name, result in results.items()
+               if not result["passed"] and "does not run operator" in result["error"]}
+    return passed, refused
+
+
+@pytest.mark.parametrize("flags", [
+    [],
+    ["--reverse", "--poison"],
+    ["--disable", "immediates"],
+    ["--disable", "shader-f16,subgroups,subgroup-matrix,packed-dot,timestamps"],
+    ["--max-binding", "65536"],
+    ["--no-robustness"],
+], ids=["plain", "reversed, outputs full of NaN", "no immediates", "no features",
+        "bindings of 64 KiB", "no bounds checks"])
+def test_models_give_pytorchs_numbers(ptero, flags):
+    _, results = verify(ptero, MANIFEST, *flags)
+    assert set(results) == set(MODELS)
+    passed, refused = split(results)
+    wrong = {name: result["error"] for name, result in results.items()
+             if name not in passed | refused}
+    assert not wrong
+    assert refused == {name for name, model in MODELS.items() if NOT_YET & set(model["operators"])}
+    assert all(results[name]["dispatches"] > 0 for name in passed)
+
+
+def copy_of(model, folder):
+    """A manifest of one model in a folder of its own, to be spoilt."""
+    entry = json.loads(json.dumps(MODELS[model]))
+    files = [entry["pte"]] + [tensor["file"] for sequence in entry["sequences"]
+                              for step in sequence["steps"]
+                              for tensor in step["inputs"] + step["outputs"]]
+    for file in files:
+        target = folder / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(MANIFEST.parent / file, target)
+    manifest = folder / "manifest.json"
+    manifest.write_text(json.dumps({"version": 1, "models": [entry]}))
+    return manifest, entry, folder / entry["sequences"][0]["steps"][0]["outputs"][0]["file"]
+
+
+def test_a_spoilt_expectation_fails(ptero, tmp_path):
+    manifest, _, expected = copy_of("add_alpha", tmp_path)
+    assert verify(ptero, manifest)[0] == 0
+
+    whole = expected.read_bytes()
+    expected.write_bytes(b"\x00\x00\xc0\x7f" + whole[4:])  # NaN
+    status, results = verify(ptero, manifest)
+    assert status == 1
+    assert "Element 0" in results["add_alpha"]["error"]
+
+    expected.write_bytes(whole[:-4])
+    status, results = verify(ptero, manifest)
+    assert status == 1
+    assert "Size" in results["add_alpha"]["error"]
+
+    expected.unlink()
+    status, results = verify(ptero, manifest)
+    assert status == 1
+    assert str(expected) in results["add_alpha"]["error"]
+
+
+def test_a_spoilt_model_fails_and_the_rest_goes_on(ptero, tmp_path):
+    manifest, entry, _ = copy_of("add_alpha", tmp_path)
+    model = tmp_path / entry["pte"]
+    broken = dict(entry, name="broken", pte="broken.pte")
+    (tmp_path / "broken.pte").write_bytes(model.read_bytes()[:200])
+    manifest.write_text(json.dumps({"version": 1, "models": [broken, entry]}))
+    status, results = verify(ptero, manifest)
+    assert status == 1
+    assert not results["broken"]["passed"]
+    assert results["add_alpha"]["passed"]
+
+
+def test_a_manifest_without_models_is_no_success(ptero, tmp_path):
+    manifest = tmp_path / "manifest.json"
+    manifest.write_text('{"version": 1, "models": []}')
+    assert ptero("verify", manifest).returncode == 2
+    manifest.write_text("{")
+    assert ptero("verify", manifest).returncode == 2
+    assert ptero("verify", MANIFEST, "--filter", "no such model").returncode == 2
+
+
+def arguments_of(step):
+    def argument(tensor):
+        shape = "x".join(map(str, tensor["shape"]))
+        return f"{MANIFEST.parent / tensor['file']}:{tensor['dtype']}:{shape}"
+    return ([word for tensor in step["inputs"] for word in ("--input", argument(tensor))],
+            [word for tensor in step["outputs"] for word in ("--expect", argument(tensor))])
+
+
+def test_run_compares_writes_and_repeats(ptero, tmp_path):
+    model = MODELS["add_alpha"]
+    inputs, expected = arguments_of(model["sequences"][0]["steps"][0])
+    output = tmp_path / "output.npy"
+    path = MANIFEST.parent / model["pte"]
+    result = ptero("run", path, *inputs, *expected, "--output", output, "--repeat", "3")
+    assert result.returncode == 0, result.stderr
+    assert "as expected" in result.stdout
+    again = ptero("run", path, *inputs, "--expect", output, "--atol", "0", "--rtol", "0")
+    assert again.returncode == 0, again.stdout + again.stderr
+
+    first = inputs[1]
+    wrong = ptero("run", path, "--input", first + "x1", *inputs[2:])
+    assert wrong.returncode == 2
+    assert "ptero: " in wrong.stderr
+    assert ptero("run", path).returncode == 2
+    assert ptero("run", path, "--method", "backward").returncode == 2
+
+
+def external_manifests():
+    folder = os.environ.get("PTERO_TEST_MODELS")
+    return sorted(pathlib.Path(folder).glob("*/manifest.json")) if folder else []
+
+
+if external_manifests():  # otherwise conftest.py says so in one line, and nothing is counted
+
+    @pytest.mark.parametrize("manifest", external_manifests(), ids=lambda path: path.parent.name)
+    def test_external_models(ptero, manifest):
+        _, results = verify(ptero, manifest)
+        passed, refused = split(results)
+        wrong = {name: result["error"] for name, result in results.items()
+                 if name not in passed | refused}
+        print(f"{len(passed)} passed, {len(refused)} need operators that this build lacks")
+        assert not wrong
