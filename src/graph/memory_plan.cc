@@ -34,7 +34,7 @@ class Builder {
     plan_.aliases.assign(graph_.chain.size(), false);
     for (size_t call = 0; call < graph_.chain.size(); ++call) {
       if (calls_[call]->traits.view) {
-        plan_.aliases[call] = try_alias(call);
+        plan_.aliases[call] = calls_[call]->traits.at_load ? take_at_load(call) : try_alias(call);
       }
     }
     drop_unused_storages();
@@ -78,13 +78,31 @@ class Builder {
   void find_lives() {
     lives_.resize(graph_.values.size());
     mutated_at_.resize(graph_.values.size());
+    uses_.resize(graph_.values.size());
+    std::vector<bool> has_contents(graph_.values.size());
+    for (uint32_t id = 0; id < graph_.values.size(); ++id) {
+      has_contents[id] = tensor(id) != nullptr && tensor(id)->constant_id.has_value();
+    }
+    for (const uint32_t id : graph_.inputs) {
+      has_contents[id] = true;
+    }
     for (size_t i = 0; i < graph_.chain.size(); ++i) {
       const int64_t now = static_cast<int64_t>(i);
       const std::vector<uint32_t>& args = graph_.chain[i].args;
       for (const uint32_t arg : args) {
-        for_each_tensor(arg, [&](uint32_t id) { lives_[id].last_use = now; });
+        for_each_tensor(arg, [&](uint32_t id) {
+          lives_[id].last_use = now;
+          ++uses_[id];
+        });
       }
-      for_each_tensor(args.back(), [&](uint32_t id) { lives_[id].defined = now; });
+      for_each_tensor(args.back(), [&](uint32_t id) {
+        if (has_contents[id]) {
+          mutated_at_[id].push_back(now);
+        } else {
+          lives_[id].defined = now;
+          has_contents[id] = true;
+        }
+      });
       for (const uint8_t position : calls_[i]->traits.mutates) {
         if (position < args.size()) {
           for_each_tensor(args[position], [&](uint32_t id) { mutated_at_[id].push_back(now); });
@@ -93,6 +111,7 @@ class Builder {
     }
     for (const uint32_t id : graph_.outputs) {
       lives_[id].last_use = static_cast<int64_t>(graph_.chain.size());
+      ++uses_[id];
     }
   }
 
@@ -161,10 +180,8 @@ class Builder {
     plan_.storages[storage].bytes = std::max(plan_.storages[storage].bytes, rounded(bytes));
   }
 
-  bool try_alias(size_t index) {
-    const std::vector<uint32_t>& args = graph_.chain[index].args;
-    const uint32_t input = args.front();
-    const uint32_t output = args.back();
+  // Whether a view's argument and result are two tensors of the same size.
+  bool same_bytes(uint32_t input, uint32_t output) const {
     const GraphTensor* from = tensor(input);
     const GraphTensor* to = tensor(output);
     if (from == nullptr || to == nullptr || input == output) {
@@ -172,8 +189,36 @@ class Builder {
     }
     const Result<uint64_t> from_bytes = pte::tensor_bytes(from->dtype, from->dims);
     const Result<uint64_t> to_bytes = pte::tensor_bytes(to->dtype, to->dims);
-    if (!from_bytes.ok() || !to_bytes.ok() || *from_bytes != *to_bytes ||
-        !mutated_at_[output].empty()) {
+    return from_bytes.ok() && to_bytes.ok() && *from_bytes == *to_bytes;
+  }
+
+  bool take_at_load(size_t index) {
+    const uint32_t input = graph_.chain[index].args.front();
+    const uint32_t output = graph_.chain[index].args.back();
+    if (!same_bytes(input, output) || !tensor(input)->constant_id || tensor(output)->constant_id) {
+      return try_alias(index);
+    }
+    const bool output_is_cache = !mutated_at_[output].empty();
+    if (output_is_cache || !mutated_at_[input].empty()) {
+      const uint64_t bytes = plan_.storages[*plan_.storage_of[input]].bytes;
+      const uint32_t storage =
+          add_storage(fmt::format("{} {}", output_is_cache ? "cache" : "constant", output), bytes,
+                      output_is_cache ? gpu::MemoryKind::cache : gpu::MemoryKind::weights);
+      plan_.storages[storage].constant = *tensor(input)->constant_id;
+      plan_.storage_of[output] = storage;
+      if (uses_[input] == 1) {
+        plan_.storage_of[input] = storage;  // nobody else reads it: keep it once
+      }
+      return true;
+    }
+    plan_.storage_of[output] = *plan_.storage_of[input];
+    return true;
+  }
+
+  bool try_alias(size_t index) {
+    const uint32_t input = graph_.chain[index].args.front();
+    const uint32_t output = graph_.chain[index].args.back();
+    if (!same_bytes(input, output) || !mutated_at_[output].empty()) {
       return false;
     }
     const uint32_t storage = *plan_.storage_of[input];
@@ -215,6 +260,7 @@ class Builder {
   MemoryPlan plan_;
   std::vector<const Operator*> calls_;
   std::vector<Life> lives_;
+  std::vector<uint32_t> uses_;  // by value: arguments that name it, and graph outputs
   std::vector<std::vector<int64_t>> mutated_at_;  // by value: calls that write it in place
 };
 

@@ -31,7 +31,12 @@ struct Storage {
 // - Tensors with the same memory id share a storage of the largest one's size.
 // - Every other tensor has its own.
 // - The output of a view operator moves to the storage of its input, if nothing else writes there
-//   while the output is still needed and neither is written in place.
+//   while the output is still needed and the output is not written in place.
+// - What an at_load operator makes of a constant shares the constant's storage, or starts from the
+//   same bytes in a storage of its own where one of the two is written in place. Nothing is copied
+//   as the graph runs.
+// A value is written in place by an operator that says so, and by a call that produces it although
+// it has contents: it is a constant, a graph input, or an earlier call produced it.
 struct MemoryPlan {
   std::vector<std::optional<uint32_t>> storage_of;  // by value id; none: not a tensor
   std::vector<Storage> storages;

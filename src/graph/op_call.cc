@@ -179,6 +179,14 @@ Result<std::vector<int64_t>> OpCall::integer_list(size_t arg) const {
   return wrong_kind(arg, "a list of integers");
 }
 
+Shape OpCall::bound(const TensorRef& tensor) const {
+  Shape shape;
+  for (const uint32_t dim : std::get<pte::GraphTensor>(graph_.values[tensor.id]).dims) {
+    shape.append(dim);  // no more than kMaxRank: the planner made shapes of all dims
+  }
+  return shape;
+}
+
 Result<TensorRef> OpCall::output(size_t i) const {
   const uint32_t last = call_.args.back();
   uint32_t id = last;
@@ -259,11 +267,12 @@ Status OpCall::copy_unless_aliased(const TensorRef& input, const TensorRef& outp
   PTERO_REJECT_IF(input.bytes() != output.bytes(), invalid_program,
                   "A view of {} elements as {} does not hold the same bytes.",
                   to_string(input.shape), to_string(output.shape));
-  if (alias_ || output.bytes() == 0) {
+  const uint32_t source = *storage_of_[input.id];
+  const uint32_t target = *storage_of_[output.id];
+  if (alias_ || source == target || output.bytes() == 0) {
     return ok_status();
   }
-  plan_.commands.emplace_back(PlannedCopy{*storage_of_[input.id], *storage_of_[output.id],
-                                          ceil_div<uint64_t>(output.bytes(), 4) * 4,
+  plan_.commands.emplace_back(PlannedCopy{source, target, ceil_div<uint64_t>(output.bytes(), 4) * 4,
                                           static_cast<uint32_t>(index_)});
   return ok_status();
 }

@@ -91,6 +91,8 @@ class OpCall {
   // The tensor that the call produces, or the i-th of several. Its shape is the bound until
   // set_shape() makes it live.
   Result<TensorRef> output(size_t i = 0) const;
+  // The largest shape of a tensor: what the file states.
+  Shape bound(const TensorRef& tensor) const;
   // Every output tensor gets a shape, within the bounds that the file states.
   Status set_shape(TensorRef& output, const Shape& shape);
   // For operators that produce a SymInt.

@@ -22,7 +22,10 @@ struct OperatorTraits {
   // The output holds the bytes of argument 0 in the same order, at every shape: it may share its
   // memory. The function is still called, for the shape, and records a copy when it may not.
   bool view = false;
-  // Arguments that are written in place (KV caches).
+  // A view of a constant whose bytes are taken once, at load, and never again (prepack): an output
+  // that is written in place keeps what was written. Needs `view`.
+  bool at_load = false;
+  // Arguments that are written in place (KV caches), besides outputs that have contents already.
   std::vector<uint8_t> mutates;
 };
 

@@ -49,25 +49,36 @@ Status Planner::check_inputs(std::span<const LiveInput> inputs) const {
       PTERO_REJECT_IF(
           shape[axis] > tensor->dims[axis] || (shape[axis] == 0) != (tensor->dims[axis] == 0),
           invalid_argument,
-          "Dimension {} ({}) of input {} {} does not lie between 1 and the bound ({}).", axis,
-          shape[axis], i, to_string(shape), tensor->dims[axis]);
+          "Dimension {} ({}) of input {} {} does not lie between {} and the bound ({}).", axis,
+          shape[axis], i, to_string(shape), std::min(tensor->dims[axis], 1u), tensor->dims[axis]);
     }
   }
   return ok_status();
 }
 
+std::vector<LiveInput> Planner::key_of(std::span<const LiveInput> inputs) const {
+  std::vector<LiveInput> key(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (std::holds_alternative<pte::GraphTensor>(graph_.values[graph_.inputs[i]])) {
+      key[i].shape = inputs[i].shape;
+    } else {
+      key[i].scalar = inputs[i].scalar;
+    }
+  }
+  return key;
+}
+
 Result<std::shared_ptr<const Plan>> Planner::plan(std::span<const LiveInput> inputs) {
   PTERO_RETURN_IF_ERROR(check_inputs(inputs));
-  const auto known =
-      std::find_if(remembered_.begin(), remembered_.end(), [&](const Remembered& entry) {
-        return std::equal(inputs.begin(), inputs.end(), entry.inputs.begin(), entry.inputs.end());
-      });
+  std::vector<LiveInput> key = key_of(inputs);
+  const auto known = std::find_if(remembered_.begin(), remembered_.end(),
+                                  [&](const Remembered& entry) { return entry.inputs == key; });
   if (known != remembered_.end()) {
     remembered_.splice(remembered_.begin(), remembered_, known);
     return remembered_.front().plan;
   }
-  PTERO_ASSIGN_OR_RETURN(auto plan, make(inputs));
-  remembered_.push_front({std::vector<LiveInput>(inputs.begin(), inputs.end()), plan});
+  PTERO_ASSIGN_OR_RETURN(auto plan, make(key));
+  remembered_.push_front({std::move(key), plan});
   if (remembered_.size() > capacity_) {
     remembered_.pop_back();
   }

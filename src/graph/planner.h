@@ -53,6 +53,8 @@ class Planner {
   };
 
   Status check_inputs(std::span<const LiveInput> inputs) const;
+  // The members that count: a shape or a scalar.
+  std::vector<LiveInput> key_of(std::span<const LiveInput> inputs) const;
   Result<std::shared_ptr<const Plan>> make(std::span<const LiveInput> inputs);
 
   const pte::Graph& graph_;
