@@ -27,9 +27,10 @@ inline constexpr uint32_t kMaxFlatbufferDepth = 24;
 // Tables in one flatbuffer. A table costs at least 4 bytes of file and up to 200 of ours.
 inline constexpr uint32_t kMaxFlatbufferTables = 1'000'000;
 
-// Memory that one flatbuffer may become once decoded, in bytes of strings, lists and structs.
-// SmolLM2 (30 layers) needs 0.5 MB, so a 70B model stays below 10 MB.
-inline constexpr uint64_t kMaxDecodedBytes = uint64_t{128} << 20;
+// Memory that one flatbuffer may become once decoded, in bytes of strings, lists and structs. The
+// tests hold SmolLM2 (30 layers, 487 constants) below a tenth of it, and a 70B model has fewer than
+// three times as many layers.
+inline constexpr uint64_t kMaxDecodedBytes = uint64_t{32} << 20;
 
 // Methods of a program. Language models have about ten, most of them constants.
 inline constexpr size_t kMaxPlans = 4096;

@@ -9,6 +9,8 @@
 #include "pte/data_map.h"
 #include "pte/delegate_reader.h"
 #include "pte/graph_reader.h"
+#include "pte/limits.h"
+#include "pte/memory_meter.h"
 #include "pte/program_reader.h"
 
 namespace ptero::pte {
@@ -18,6 +20,7 @@ void check_model(const std::filesystem::path& path) {
   CAPTURE(path.string());
   const Result<ByteSourcePtr> file = map_file(path.string());
   REQUIRE(file.ok());
+  const ptero::test::MemoryMeter meter;
   const Result<Program> program = read_program(ByteRange::whole(*file));
   REQUIRE_MESSAGE(program.ok(), (program.ok() ? "" : program.error().to_string()));
   DataMap data;
@@ -34,6 +37,7 @@ void check_model(const std::filesystem::path& path) {
     }
   }
   CHECK(delegates > 0);
+  CHECK(meter.peak() < kMaxDecodedBytes / 10);  // limits.h promises this much room
 }
 
 TEST_CASE("models: every file of PTERO_TEST_MODELS reads without an error") {

@@ -107,9 +107,14 @@ struct MoveCall {
   uint32_t to = 0;
   bool operator==(const MoveCall&) const = default;
 };
+// Jumps when its condition is false. A jump back is a loop that ends once the condition is true.
+// [checked] Something between destination and jump may change the condition: it is an argument of
+// a KernelCall or DelegateCall or the target of a MoveCall there; a jump to itself has no such
+// thing. That rules out loops that cannot end, not those that do not: who executes a program with
+// a jump back still has to count steps.
 struct JumpFalseCall {
   uint32_t condition = 0;    // [checked] id of a Bool or a Tensor
-  uint32_t destination = 0;  // [checked] index in the chain; the chain's length ends it.
+  uint32_t destination = 0;  // [checked] index in the chain; its length ends the chain
   bool operator==(const JumpFalseCall&) const = default;
 };
 struct FreeCall {
