@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <vector>
 
 #include "base/byte_source.h"
@@ -13,7 +12,7 @@ namespace ptero::pte {
 
 inline void fuzz_require(bool promise) {
   if (!promise) {
-    std::abort();
+    __builtin_trap();
   }
 }
 

@@ -64,7 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const DataMap kData = named_data();
   Delegate delegate;
   delegate.graph = fuzz_input(data, size);
-  delegate.constants = ByteRange::whole(ptero::own_bytes(std::vector<std::byte>(176)));
+  delegate.constants = ptero::ByteRange::whole(ptero::own_bytes(std::vector<std::byte>(176)));
   const ptero::Result<Graph> graph = read_graph(delegate, kData);
   if (graph.ok()) {
     walk(*graph);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every .pte below $PTERO_TEST_MODELS must read, down to its graphs. Without the variable one line
-// says so and nothing counts as passed.
+// Every .pte in testdata must read, down to its graphs, and so must every one below
+// $PTERO_TEST_MODELS. Without the variable one line says so and nothing counts as passed.
 #include <cstdlib>
 #include <filesystem>
 
@@ -40,12 +40,7 @@ void check_model(const std::filesystem::path& path) {
   CHECK(meter.peak() < kMaxDecodedBytes / 10);  // limits.h promises this much room
 }
 
-TEST_CASE("models: every file of PTERO_TEST_MODELS reads without an error") {
-  const char* folder = std::getenv("PTERO_TEST_MODELS");
-  if (folder == nullptr) {
-    MESSAGE("PTERO_TEST_MODELS is not set: no model was read.");
-    return;
-  }
+size_t check_models(const std::filesystem::path& folder) {
   size_t files = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (entry.path().extension() == ".pte") {
@@ -53,7 +48,20 @@ TEST_CASE("models: every file of PTERO_TEST_MODELS reads without an error") {
       ++files;
     }
   }
-  CHECK(files > 0);
+  return files;
+}
+
+TEST_CASE("models: every exported fixture of testdata reads without an error") {
+  CHECK(check_models(PTERO_TESTDATA) > 0);
+}
+
+TEST_CASE("models: every file of PTERO_TEST_MODELS reads without an error") {
+  const char* folder = std::getenv("PTERO_TEST_MODELS");
+  if (folder == nullptr) {
+    MESSAGE("PTERO_TEST_MODELS is not set: no model was read.");
+    return;
+  }
+  CHECK(check_models(folder) > 0);
 }
 
 }  // namespace
