@@ -40,9 +40,9 @@ constexpr Corruption kCorruptions[] = {
     {"file ends in the header", [](ModelFile& file) { file.bytes.resize(39); },
      "The extended header (32 bytes at offset 8) leaves the file (39 bytes)."},
     {"header length negative", [](ModelFile& file) { file.put(kLengthAt, UINT32_MAX); },
-     "The extended header (4294967295 bytes at offset 8) leaves the file (5904 bytes)."},
+     "The extended header (4294967295 bytes at offset 8) leaves the file ({file} bytes)."},
     {"program size of all ones", [](ModelFile& file) { file.put(kProgramSizeAt, UINT64_MAX); },
-     "The header field program_size (18446744073709551615) exceeds the file (5904 bytes)."},
+     "The header field program_size (18446744073709551615) exceeds the file ({file} bytes)."},
     {"program size zero", [](ModelFile& file) { file.put(kProgramSizeAt, uint64_t{0}); },
      "The header field program_size (0) is below the end of the header itself (40)."},
     {"program size cuts the flatbuffer",
@@ -50,16 +50,19 @@ constexpr Corruption kCorruptions[] = {
      "The flatbuffer of the program (64 bytes) is damaged: it points outside of itself, nests "
      "deeper than 24 levels or holds more than 1000000 tables."},
     {"segment base inside the flatbuffer", [](ModelFile& file) { file.put(kBaseAt, uint64_t{16}); },
-     "The header field segment_base_offset (16) is inside the flatbuffer (3120 bytes)."},
+     "The header field segment_base_offset (16) is inside the flatbuffer ({flatbuffer} bytes)."},
     {"segment base of all ones", [](ModelFile& file) { file.put(kBaseAt, UINT64_MAX); },
-     "The header field segment_base_offset (18446744073709551615) exceeds the file (5904 bytes)."},
+     "The header field segment_base_offset (18446744073709551615) exceeds the file ({file} "
+     "bytes)."},
     {"segment data size wraps", [](ModelFile& file) { file.put(kDataSizeAt, UINT64_MAX); },
-     "The end of the segments (segment_base_offset 3200 + segment_data_size 18446744073709551615) "
+     "The end of the segments (segment_base_offset {base} + segment_data_size "
+     "18446744073709551615) "
      "does not fit in 64 bits."},
     {"last byte missing", [](ModelFile& file) { file.bytes.pop_back(); },
-     "The file (5903 bytes) is cut off: its header places the end of the segments at 5904."},
+     "The file ({file_cut} bytes) is cut off: its header places the end of the segments at "
+     "{file}."},
     {"segment data without a base", [](ModelFile& file) { file.put(kBaseAt, uint64_t{0}); },
-     "The header field segment_data_size (2704) is not 0 but segment_base_offset is."},
+     "The header field segment_data_size ({data}) is not 0 but segment_base_offset is."},
     {"segments without a base",
      [](ModelFile& file) {
        file.put(kBaseAt, uint64_t{0});
@@ -68,22 +71,27 @@ constexpr Corruption kCorruptions[] = {
      "The program lists 6 segments but its header has no segment base."},
 
     {"root offset of all ones", [](ModelFile& file) { file.put(0, UINT32_MAX); },
-     "The flatbuffer of the program (3120 bytes) is damaged: it points outside of itself, nests "
+     "The flatbuffer of the program ({flatbuffer} bytes) is damaged: it points outside of itself, "
+     "nests "
      "deeper than 24 levels or holds more than 1000000 tables."},
     {"root offset zero", [](ModelFile& file) { file.put(0, 0); },
-     "The flatbuffer of the program (3120 bytes) is damaged: it points outside of itself, nests "
+     "The flatbuffer of the program ({flatbuffer} bytes) is damaged: it points outside of itself, "
+     "nests "
      "deeper than 24 levels or holds more than 1000000 tables."},
     {"vector longer than the file",
      [](ModelFile& file) { set_length(file.plan()->values(), UINT32_MAX); },
-     "The flatbuffer of the program (3120 bytes) is damaged: it points outside of itself, nests "
+     "The flatbuffer of the program ({flatbuffer} bytes) is damaged: it points outside of itself, "
+     "nests "
      "deeper than 24 levels or holds more than 1000000 tables."},
     {"string that does not end",
      [](ModelFile& file) { set_length(file.plan()->name(), 0x7fffffff); },
-     "The flatbuffer of the program (3120 bytes) is damaged: it points outside of itself, nests "
+     "The flatbuffer of the program ({flatbuffer} bytes) is damaged: it points outside of itself, "
+     "nests "
      "deeper than 24 levels or holds more than 1000000 tables."},
     {"1.2 million uses of two tables",
      [](ModelFile& file) { file = ModelFile({.shared_calls = 600'000}); },
-     "The flatbuffer of the program (2402736 bytes) is damaged: it points outside of itself, nests "
+     "The flatbuffer of the program ({flatbuffer} bytes) is damaged: it points outside of itself, "
+     "nests "
      "deeper than 24 levels or holds more than 1000000 tables."},
     {"1,000 uses of a list of 100,000",
      [](ModelFile& file) { file = ModelFile({.shared_calls = 1000, .shared_call_args = 100'000}); },
@@ -104,10 +112,11 @@ constexpr Corruption kCorruptions[] = {
        set(segment(file, 1), fb::DataSegment::VT_OFFSET, UINT64_MAX);
        set(segment(file, 1), fb::DataSegment::VT_SIZE, uint64_t{0});
      },
-     "The segment at offset 18446744073709551615 (0 bytes) leaves the segment data (2704 bytes)."},
+     "The segment at offset 18446744073709551615 (0 bytes) leaves the segment data ({data} "
+     "bytes)."},
     {"segment one byte too long",
      [](ModelFile& file) { set(segment(file, 5), fb::DataSegment::VT_SIZE, uint64_t{17}); },
-     "The segment at offset 2688 (17 bytes) leaves the segment data (2704 bytes)."},
+     "The segment at offset {last} (17 bytes) leaves the segment data ({data} bytes)."},
 
     {"inline delegate without bytes",
      [](ModelFile& file) {

@@ -30,27 +30,28 @@ constexpr Corruption kCorruptions[] = {
     {"graph of no bytes", [](ModelFile& file) { file.put(file.blob() + 14, 0); },
      "The header field flatbuffer_size is 0."},
     {"graph offset of all ones", [](ModelFile& file) { file.put(file.blob() + 10, UINT32_MAX); },
-     "The graph (flatbuffer_offset 4294967295, flatbuffer_size 1848) leaves the delegate (2056 "
+     "The graph (flatbuffer_offset 4294967295, flatbuffer_size {graph}) leaves the delegate "
+     "({delegate} "
      "bytes)."},
     {"graph size of all ones", [](ModelFile& file) { file.put(file.blob() + 14, UINT32_MAX); },
-     "The graph (flatbuffer_offset 32, flatbuffer_size 4294967295) leaves the delegate (2056 "
+     "The graph (flatbuffer_offset 32, flatbuffer_size 4294967295) leaves the delegate ({delegate} "
      "bytes)."},
     {"graph of four bytes", [](ModelFile& file) { file.put(file.blob() + 14, 4); },
      "The flatbuffer of the graph (4 bytes) is shorter than 8 bytes."},
     {"constants inside the graph", [](ModelFile& file) { file.put(file.blob() + 18, 64); },
-     "The header field bytes_offset (64) is before the end of the graph (1880)."},
+     "The header field bytes_offset (64) is before the end of the graph ({behind})."},
     {"constants behind the delegate",
      [](ModelFile& file) { file.put(file.blob() + 18, UINT32_MAX); },
-     "The header field bytes_offset (4294967295) exceeds the delegate (2056 bytes)."},
+     "The header field bytes_offset (4294967295) exceeds the delegate ({delegate} bytes)."},
     {"constants wrap", [](ModelFile& file) { file.put(file.blob() + 22, UINT64_MAX); },
      "The header field bytes_size (18446744073709551615) exceeds the 176 bytes behind bytes_offset "
-     "(1880)."},
+     "({behind})."},
 
     {"graph identifier",
      [](ModelFile& file) { file.put(file.blob() + kVhHeaderSize + 4, 0x31304b56); },
      "The graph's identifier is \"VK01\" instead of \"VK00\"."},
     {"graph root outside", [](ModelFile& file) { file.put(file.blob() + kVhHeaderSize, -1); },
-     "The flatbuffer of the graph (1848 bytes) is damaged: it points outside of itself, nests "
+     "The flatbuffer of the graph ({graph} bytes) is damaged: it points outside of itself, nests "
      "deeper than 24 levels or holds more than 1000000 tables."},
     {"graph without a chain", [](ModelFile& file) { drop(file.graph(), fg::VkGraph::VT_CHAIN); },
      "The field VkGraph.chain is absent."},

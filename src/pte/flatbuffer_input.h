@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <span>
@@ -65,6 +66,15 @@ Result<const Root*> verified_root(const FlatbufferBytes& bytes, std::string_view
   return flatbuffers::GetRoot<Root>(bytes.data());
 }
 
+// list->Get(i) for plain numbers. The verifier aligns a vector's length (4 bytes) and not its
+// elements, so a crafted file can put a list of 8-byte numbers where they may not be loaded from.
+template <typename T>
+T item_at(const flatbuffers::Vector<T>& list, flatbuffers::uoffset_t index) {
+  T value;
+  std::memcpy(&value, list.Data() + size_t{index} * sizeof(T), sizeof(T));
+  return flatbuffers::EndianScalar(value);
+}
+
 // One flatbuffer's worth of decoded values may not grow past kMaxDecodedBytes: a small file can
 // name one list a million times, and every use becomes a copy of ours.
 class FieldReader {
@@ -107,7 +117,7 @@ class FieldReader {
     PTERO_RETURN_IF_ERROR(charge(ids->size(), sizeof(uint32_t)));
     out.reserve(ids->size());
     for (flatbuffers::uoffset_t i = 0; i < ids->size(); ++i) {
-      const Int value = ids->Get(i);
+      const Int value = item_at(*ids, i);
       PTERO_REJECT_IF(!std::in_range<uint32_t>(value) || static_cast<uint64_t>(value) >= count,
                       invalid_program, "The id ({}) at position {} of {} is not among the {} {}.",
                       value, i, name, count, of);
@@ -124,7 +134,7 @@ class FieldReader {
       PTERO_RETURN_IF_ERROR(charge(numbers->size(), sizeof(To)));
       out.reserve(numbers->size());
       for (flatbuffers::uoffset_t i = 0; i < numbers->size(); ++i) {
-        out.push_back(static_cast<To>(numbers->Get(i)));
+        out.push_back(static_cast<To>(item_at(*numbers, i)));
       }
     }
     return out;

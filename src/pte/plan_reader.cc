@@ -48,7 +48,8 @@ class PlanReader {
         reader_.check_present(in.non_const_buffer_sizes(), "ExecutionPlan.non_const_buffer_sizes"));
     const auto& sizes = *in.non_const_buffer_sizes();
     PTERO_RETURN_IF_ERROR(reader_.charge(sizes.size(), sizeof(uint64_t)));
-    for (const int64_t size : sizes) {
+    for (flatbuffers::uoffset_t i = 0; i < sizes.size(); ++i) {
+      const int64_t size = item_at(sizes, i);
       PTERO_REJECT_IF(size < 0 || static_cast<uint64_t>(size) > kMaxTensorBytes, invalid_program,
                       "The size ({}) of planned memory {} is not between 0 and {} bytes.", size,
                       plan_.non_const_buffer_sizes.size(), kMaxTensorBytes);
