@@ -25,8 +25,8 @@ std::span<const Corruption> graph_corruptions();
 std::span<const Corruption> packing_corruptions();
 
 // Reads `file` through `read`, checks that it fails with exactly this message and code within 5
-// seconds and 512 MiB, and notes the message for tools/check_error_corpus.py. `max_size` bytes of
-// memory are the caller's own.
+// seconds of processor time and 512 MiB of its own memory, and notes the message for
+// tools/check_error_corpus.py.
 void expect_rejected(const char* name, const ByteRange& file, Status (*read)(const ByteRange&),
                      std::string_view sentence, ErrorCode code);
 

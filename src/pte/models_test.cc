@@ -16,7 +16,8 @@
 namespace ptero::pte {
 namespace {
 
-void check_model(const std::filesystem::path& path) {
+// The number of VulkanBackend delegates whose graphs were read.
+size_t check_model(const std::filesystem::path& path) {
   CAPTURE(path.string());
   const Result<ByteSourcePtr> file = map_file(path.string());
   REQUIRE(file.ok());
@@ -28,6 +29,9 @@ void check_model(const std::filesystem::path& path) {
   size_t delegates = 0;
   for (const ExecutionPlan& plan : program->plans) {
     for (const BackendDelegate& entry : plan.delegates) {
+      if (entry.id != kVulkanBackendId) {
+        continue;
+      }
       const Result<Delegate> delegate = read_delegate(delegate_bytes(*program, entry));
       REQUIRE_MESSAGE(delegate.ok(), (delegate.ok() ? "" : delegate.error().to_string()));
       const Result<Graph> graph = read_graph(*delegate, data);
@@ -36,19 +40,18 @@ void check_model(const std::filesystem::path& path) {
       ++delegates;
     }
   }
-  CHECK(delegates > 0);
   CHECK(meter.peak() < kMaxDecodedBytes / 10);  // limits.h promises this much room
+  return delegates;
 }
 
 size_t check_models(const std::filesystem::path& folder) {
-  size_t files = 0;
+  size_t delegates = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (entry.path().extension() == ".pte") {
-      check_model(entry.path());
-      ++files;
+      delegates += check_model(entry.path());
     }
   }
-  return files;
+  return delegates;
 }
 
 TEST_CASE("models: every exported fixture of testdata reads without an error") {
