@@ -26,18 +26,20 @@ SOURCES = sorted(
 LITERALS = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'
 CHECK = re.compile(
     r"\b(?:invalid_program|invalid_argument|unsupported|io|out_of_memory|internal)\s*,\s*" + LITERALS)
-PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 
-# Helper -> its sentences; {name} is the literal that a call passes. Each must be in the sources.
+# Helper -> its sentence; {name} is the first of the literals that a call passes. Each must be in
+# the sources.
 HELPERS = {
-    "check_present": ["The field {name} is absent."],
-    "read_name": ["The name {name} is absent or empty."],
-    "read_id": ["The id {name} ({}) is not among the {} {}."],
-    "read_ids": ["The id ({}) at position {} of {name} is not among the {} {}."],
-    "read_value_ids": ["The id ({}) at position {} of {name} is not among the {} {}."],
-    "verified_root": ["The flatbuffer of the {name} ({} bytes) is damaged: it points outside of "
-                      "itself, nests deeper than {} levels or holds more than {} tables."],
+    "check_present": "The field {name} is absent.",
+    "read_name": "The name {name} is absent or empty.",
+    "read_id": "The id {name} ({}) is not among the {} {}.",
+    "read_ids": "The id ({}) at position {} of {name} is not among the {} {}.",
+    "read_value_ids": "The id ({}) at position {} of {name} is not among the {} {}.",
+    "verified_root": "The flatbuffer of the {name} ({} bytes) is damaged: it points outside of "
+                      "itself, nests deeper than {} levels or holds more than {} tables.",
 }
+# A call with fewer literals is a helper that passes a name on.
+LITERALS_OF = {"read_id": 2, "read_ids": 2}
 CALL = re.compile(r"\b(%s)\s*(?:<[\w:]+>)?\(" % "|".join(HELPERS))
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
@@ -67,16 +69,15 @@ def wanted_sentences():
             formats.setdefault(joined(match[1]), f"{path.name}:{line}")
         for match in CALL.finditer(text):
             literals = LITERAL.findall(arguments(text, match.end()))
-            if not literals:
-                continue  # the helper's own definition, or a helper that passes a name on
+            if len(literals) < LITERALS_OF.get(match[1], 1):
+                continue
             line = text.count("\n", 0, match.start()) + 1
-            for sentence in HELPERS[match[1]]:
-                calls.append((f"{path.name}:{line}", sentence.replace("{name}", literals[0])))
-    for sentences in HELPERS.values():
-        for sentence in sentences:
-            plain = sentence.replace("{name}", "{}")
-            if plain not in formats:
-                sys.exit(fail(f"No source has the helper sentence {plain!r} any more."))
+            sentence = HELPERS[match[1]].replace("{name}", literals[0])
+            calls.append((f"{path.name}:{line}", sentence))
+    for sentence in HELPERS.values():
+        plain = sentence.replace("{name}", "{}")
+        if plain not in formats:
+            sys.exit(fail(f"No source has the helper sentence {plain!r} any more."))
     return [(where, text) for text, where in formats.items()] + calls
 
 

@@ -63,7 +63,7 @@ class GraphReader {
     out.offset = in.offset();
     const uint64_t length = in.length();
     if (in.named_key() != nullptr && in.named_key()->size() != 0) {
-      PTERO_ASSIGN_OR_RETURN(out.named_key, reader_.read_name(in.named_key(), "VkBytes.named_key"));
+      PTERO_ASSIGN_OR_RETURN(out.named_key, reader_.read_text(in.named_key()));
       PTERO_REJECT_IF(out.offset != kNamedDataOffset, invalid_program,
                       "The constant has both the key {:?} and the offset {}.", out.named_key,
                       out.offset);
