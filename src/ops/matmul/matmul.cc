@@ -2,7 +2,6 @@
 // Dense products: mm, bmm, addmm and linear. One kernel; a matrix that is too large for a binding
 // is taken in blocks of rows, over several dispatches.
 #include <array>
-#include <cmath>
 #include <optional>
 #include <utility>
 

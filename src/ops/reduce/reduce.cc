@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sums, means, extrema and their positions over any dimensions.
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
