@@ -23,3 +23,9 @@ add_link_options(
   "LINKER:--disable-new-dtags"
   "LINKER:-rpath,${ptero_sysroot_libs}:${PTERO_SYSROOT}/usr/lib"
   "LINKER:--allow-shlib-undefined")
+if(PTERO_BUILD_FUZZERS)
+  # libFuzzer comes from the sysroot as a static library and asks for the newer C library at link
+  # time already.
+  link_libraries("${ptero_sysroot_libs}/libc.so.6" "${ptero_sysroot_libs}/libm.so.6"
+                 "${ptero_sysroot_libs}/libstdc++.so.6")
+endif()
