@@ -94,7 +94,8 @@ package_copy() {
 
 # Runs the result with nothing of this machine's environment and looks where libraries come from.
 package_check() {
-  local folder=$PWD/$1 program loader outside link
+  local folder=$PWD/$1 program loader outside link driver
+  driver=$(env_get PTERO_LAVAPIPE_ICD)
   loader=$(echo "$folder"/lib/glibc/ld-linux-*.so.*)
   for program in "$folder"/bin/* "$folder/lib/libvulkan.so.1"; do
     outside=$("$loader" --inhibit-cache --library-path "$folder/lib:$folder/lib/glibc" \
@@ -105,7 +106,7 @@ package_check() {
   ln -s "$folder/ptero" "$link/ptero"
   (cd / && env -i PTERO_OWN_LIBC=yes "$link/ptero" --version) ||
     die 1 "The packaged program does not run with an empty environment."
-  (cd "$link" && env -i VK_DRIVER_FILES="$(env_get PTERO_LAVAPIPE_ICD)" PTERO_OWN_LIBC=yes \
+  (cd "$link" && env -i VK_DRIVER_FILES="$driver" PTERO_OWN_LIBC=yes \
     ./ptero selfcheck >"$link/log" 2>&1) || {
     cat "$link/log" >&2
     die 1 "The packaged program's self-check fails."

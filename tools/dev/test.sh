@@ -36,11 +36,11 @@ stage_table() {
   say "${#stage_names[@]} passed, 0 failed"
 }
 
-cmd_test() { run_stages 10; }
-cmd_check() { run_stages 60; }
+cmd_test() { run_stages test 10; }
+cmd_check() { run_stages check 60; }
 
 run_stages() {
-  local fuzz_seconds=$1
+  local command=$1 fuzz_seconds=$2 check
   SECONDS=0
   # Without the tools nothing below can run, so a failed set-up ends here with its own message.
   ensure_setup test
@@ -55,6 +55,9 @@ run_stages() {
   if compgen -G 'tests/python/test_*.py' >/dev/null; then
     stage "Python tests" python_stage
   fi
+  if [[ $command == check && -e tools/export/__main__.py ]]; then
+    stage "test models exported anew" build/venv/bin/python -m tools.export --check
+  fi
   stage "build with ASan and UBSan" build_preset asan
   stage "unit tests under ASan and UBSan" ctest_stage asan --parallel "$(cores)"
   if [[ -n $(fuzz_sources) ]]; then
@@ -64,7 +67,7 @@ run_stages() {
   stage "format" format_check
   stage "shell scripts" build/venv-tools/bin/shellcheck -x dev .ci/run tools/dev/*.sh
   for check in tools/check_*.py; do
-    [[ -e $check ]] && stage "${check#tools/}" python3 "$check"
+    stage "${check#tools/}" python3 "$check"
   done
   stage_table
 }
