@@ -41,6 +41,7 @@ int report(const Error& error);
 LogCallback stderr_log();
 
 void add_devices(CLI::App& app, Outcome& outcome);
+void add_inspect(CLI::App& app, Outcome& outcome);
 void add_run(CLI::App& app, Outcome& outcome);
 void add_selfcheck(CLI::App& app, Outcome& outcome);
 void add_verify(CLI::App& app, Outcome& outcome);

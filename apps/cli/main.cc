@@ -30,6 +30,7 @@ int run(int argc, char** argv) {
   app.add_flag("--version", version, "print the versions of ptero, Dawn and the adapter");
   cli::Outcome outcome;
   cli::add_devices(app, outcome);
+  cli::add_inspect(app, outcome);
   cli::add_run(app, outcome);
   cli::add_selfcheck(app, outcome);
   cli::add_verify(app, outcome);
