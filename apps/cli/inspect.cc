@@ -10,6 +10,7 @@
 #include "inspect/json.h"
 #include "inspect/text.h"
 #include "ops/all_operators.h"
+#include "ops/host_operators.h"
 
 namespace ptero::cli {
 namespace {
@@ -31,6 +32,9 @@ inspect::Capabilities capabilities() {
   inspect::Capabilities capabilities;
   for (const std::string_view name : ops::all_operators().names()) {
     capabilities.graph_operators.emplace_back(name);
+  }
+  for (const auto& [name, unused] : ops::host_operators()) {
+    capabilities.host_operators.push_back(name);
   }
   return capabilities;
 }

@@ -136,6 +136,7 @@ Json method_json(const MethodReport& method) {
           {"outputs", array_of(method.outputs, value_json)},
           {"instructions", method.instructions},
           {"delegate_calls", method.delegate_calls},
+          {"jumps", method.jumps},
           {"planned_bytes", method.planned_bytes},
           {"host_operators", operators_json(method.host_operators)},
           {"delegates", array_of(method.delegates, delegate_json)}};

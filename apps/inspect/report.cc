@@ -137,6 +137,7 @@ MethodReport report_method(const LoadedProgram& loaded, size_t index) {
         ++host_counts[full_name(plan.operators[call->op])];
       }
       report.delegate_calls += std::holds_alternative<pte::DelegateCall>(instruction) ? 1 : 0;
+      report.jumps += std::holds_alternative<pte::JumpFalseCall>(instruction) ? 1 : 0;
     }
   }
   report.constant = report.instructions == 0;
@@ -195,6 +196,11 @@ std::vector<std::string> find_obstacles(const std::vector<MethodReport>& methods
       graphs = graphs || !delegate.graph->operators.empty();
       add_missing(delegate.graph->operators, capabilities.graph_operators,
                   fmt::format("Delegate {} of method {}", i, name), obstacles);
+    }
+    if (method.jumps > 0 && !capabilities.jumps) {
+      obstacles.push_back(
+          fmt::format("Method {} has jumps ({}); this build runs methods without control flow.",
+                      name, method.jumps));
     }
     host = host || !method.host_operators.empty();
     add_missing(method.host_operators, capabilities.host_operators,

@@ -24,6 +24,7 @@ namespace ptero::inspect {
 struct Capabilities {
   std::vector<std::string> graph_operators;  // of Vulkan delegates: "aten.add.Tensor"
   std::vector<std::string> host_operators;   // of the portable part: "aten::add.out"
+  bool jumps = false;                        // methods with control flow
 };
 
 struct OpCount {
@@ -94,6 +95,7 @@ struct MethodReport {
   bool constant = false;  // no instructions: a piece of metadata
   uint64_t instructions = 0;
   uint64_t delegate_calls = 0;
+  uint64_t jumps = 0;
   uint64_t planned_bytes = 0;  // arenas of the portable part
   std::vector<OpCount> host_operators;
   std::vector<DelegateReport> delegates;

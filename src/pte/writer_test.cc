@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Programs, graphs and tensors made by hand: what no exporter's file shows, and what is refused.
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -313,6 +314,44 @@ TEST_CASE("writer: a graph that a reader would refuse is not written") {
   CHECK(blob.error().context().back() == "while checking the delegate to write");
   // An inline constant without the bytes for it.
   CHECK_FALSE(assemble_delegate(full_graph(), {}).ok());
+}
+
+// One addition of a constant: testdata/pte/example.pte, which docs/formats.md walks through.
+Program example_program() {
+  const float weight[2] = {1, 2};
+  const auto weight_bytes = std::as_bytes(std::span(weight));
+  const ByteRange data = ByteRange::whole(own_bytes({weight_bytes.begin(), weight_bytes.end()}));
+  Graph graph;
+  graph.version = "0";
+  graph.values = {GraphTensor{.dims = {2}, .mem_obj_id = 0},
+                  GraphTensor{.dims = {2}, .constant_id = 0}, GraphTensor{.dims = {2}}, int64_t{1}};
+  graph.chain = {{0, "aten.add.Tensor", {0, 1, 3, 2}}};
+  graph.inputs = {0};
+  graph.outputs = {2};
+  graph.constants = {{"w", kNamedDataOffset, data}};
+
+  Program program;
+  program.segments = {ByteRange::whole(take(assemble_delegate(graph))), data};
+  program.named_data = {{"w", 1}};
+  ExecutionPlan plan;
+  plan.name = "f";
+  const Tensor tensor{.sizes = {2}, .dim_order = {0}};
+  plan.values = {tensor, tensor};
+  plan.inputs = {0};
+  plan.outputs = {1};
+  plan.delegates = {{.id = std::string(kVulkanBackendId), .index = 0}};
+  Chain chain;
+  chain.instructions = {DelegateCall{0, {0, 1}}};
+  plan.chains = {chain};
+  plan.non_const_buffer_sizes = {0};
+  program.plans = {plan};
+  return program;
+}
+
+TEST_CASE("writer: the example of docs/formats.md is what we write, byte for byte") {
+  const ByteSourcePtr committed = take(map_file(PTERO_TESTDATA "/pte/example.pte"));
+  CHECK(bytes_of(ByteRange::whole(take(assemble_program(example_program())))) ==
+        bytes_of(ByteRange::whole(committed)));
 }
 
 TEST_CASE("writer: tensors of their own file") {
