@@ -184,7 +184,7 @@ class Builder {
   bool same_bytes(uint32_t input, uint32_t output) const {
     const GraphTensor* from = tensor(input);
     const GraphTensor* to = tensor(output);
-    if (from == nullptr || to == nullptr || input == output) {
+    if (from == nullptr || to == nullptr || input == output || from->dtype != to->dtype) {
       return false;
     }
     const Result<uint64_t> from_bytes = pte::tensor_bytes(from->dtype, from->dims);

@@ -19,8 +19,9 @@ class OpCall;
 using OperatorFunction = std::function<Status(OpCall&)>;
 
 struct OperatorTraits {
-  // The output holds the bytes of argument 0 in the same order, at every shape: it may share its
-  // memory. The function is still called, for the shape, and records a copy when it may not.
+  // The output holds the bytes of argument 0 in the same order, at every shape where both have one
+  // element type: it may share its memory. The function is still called, for the shape, and records
+  // a copy when it may not.
   bool view = false;
   // A view of a constant whose bytes are taken once, at load, and never again (prepack): an output
   // that is written in place keeps what was written. Needs `view`.
