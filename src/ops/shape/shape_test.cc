@@ -533,7 +533,7 @@ TEST_CASE("shape operators: two grids' worth, and types without a kernel") {
   const auto& grid = planned->dispatch(0).grid;
   CHECK(uint64_t{grid.x} * grid.y * 64 >= 2051ull * 2053);
   CHECK(failure(unary("aten.flip.default", {3}, {pte::IntList{{0}}}, {3}, GraphDtype::int64)) ==
-        "Element type (int64) of tensor 0 has no kernel in this operator.");
+        "Element type (int64) of tensor 2 has no kernel in this operator.");
 }
 
 }  // namespace
