@@ -277,6 +277,14 @@ TEST_CASE("slice: starts, ends and steps as in Python") {
                       {7})) == "Step (0) of a slice is less than 1.");
 }
 
+TEST_CASE("slice: rows of whole words out of rows that are not") {
+  for (const GraphDtype dtype : kAllTypes) {
+    const GraphBuilder g = unary("aten.slice_copy.Tensor", {3, 5},
+                                 {int64_t{1}, int64_t{0}, int64_t{4}, int64_t{1}}, {3, 4}, dtype);
+    CHECK(run(g, {}, {{3, 4}}).outputs[0] == Numbers{0, 1, 2, 3, 5, 6, 7, 8, 10, 11, 12, 13});
+  }
+}
+
 TEST_CASE("slice: an inner axis, with a live length and symbolic ends") {
   GraphBuilder g;
   const uint32_t x = g.tensor({3, 9, 2}, GraphDtype::int8);
@@ -361,6 +369,11 @@ TEST_CASE("cat: along each axis, bytes that share words with their neighbours to
     const Run columns = run(cat({{2, 1}, {2, 3}, {2, 2}}, -1, {2, 6}, dtype), {}, {{2, 6}});
     CHECK(columns.outputs[0] == Numbers{0, 100, 101, 102, 200, 201,  //
                                         1, 103, 104, 105, 202, 203});
+    // Rows of whole words at places that are not, and in rows that are not.
+    CHECK(run(cat({{2, 4}, {2, 1}}, 1, {2, 5}, dtype), {}, {{2, 5}}).outputs[0] ==
+          Numbers{0, 1, 2, 3, 100, 4, 5, 6, 7, 101});
+    CHECK(run(cat({{1, 1}, {1, 4}, {1, 3}}, 1, {1, 8}, dtype), {}, {{1, 8}}).outputs[0] ==
+          Numbers{0, 100, 101, 102, 103, 200, 201, 202});
     // Live lengths below the bounds, the first part empty in PyTorch's old manner.
     const Run live =
         run(cat({{0}, {9, 2}, {9, 2}}, 0, {18, 2}, dtype), {{0}, {1, 2}, {2, 2}}, {{3, 2}});
@@ -477,6 +490,9 @@ TEST_CASE("pad: every type, both ends, a negative pad cuts") {
           Numbers{1, 2, f, 4, 5, f});
     CHECK(run(pad({2, 3}, {1, -2}, row.value, {2, 2}, row.dtype), {}, {{2, 2}}).outputs[0] ==
           Numbers{f, 0, f, 3});
+    CHECK(run(pad({4}, {0, 4}, row.value, {8}, row.dtype), {}, {{8}}).outputs[0] ==
+          Numbers{0, 1, 2, 3, f, f, f, f});
+    CHECK(run(pad({2}, {-1, 0}, row.value, {1}, row.dtype), {}, {{1}}).outputs[0] == Numbers{1});
     CHECK(run(pad({2, 3}, {}, row.value, {2, 3}, row.dtype), {}, {{2, 3}}).outputs[0] == iota(6));
   }
 }
