@@ -40,6 +40,7 @@ Result<ModelEntry> read_model(const json& entry, const std::filesystem::path& fo
   model.name = entry.at("name").get<std::string>();
   model.pte = (folder / entry.at("pte").get<std::string>()).string();
   model.tolerance = {entry.at("atol").get<double>(), entry.at("rtol").get<double>()};
+  model.copies_only = entry.value("copies_only", false);
   for (const json& each : entry.at("sequences")) {
     SequenceEntry sequence;
     sequence.name = each.at("name").get<std::string>();

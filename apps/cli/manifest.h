@@ -32,6 +32,7 @@ struct ModelEntry {
   std::string name;
   std::string pte;
   Tolerance tolerance;
+  bool copies_only = false;  // nothing is computed, so no dispatch is expected
   std::vector<SequenceEntry> sequences;
 };
 

@@ -49,7 +49,8 @@ def test_models_give_pytorchs_numbers(ptero, flags):
              if name not in passed | refused}
     assert not wrong
     assert refused == {name for name, model in MODELS.items() if NOT_YET & set(model["operators"])}
-    assert all(results[name]["dispatches"] > 0 for name in passed)
+    for name in passed:
+        assert results[name]["dispatches"] > 0 or MODELS[name].get("copies_only"), name
 
 
 def copy_of(model, folder):

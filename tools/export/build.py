@@ -56,6 +56,7 @@ def build_case(family: str, case: Case, out: pathlib.Path) -> Entry:
         "operators": dict(case.operators),
         "host_operators": dict(case.host_operators),
         "delegates": case.delegates,
+        **({"copies_only": True} if case.copies_only else {}),
         "sequences": sequences,
     }
 

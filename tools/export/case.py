@@ -117,6 +117,7 @@ class Case:
     and outside of them. `reason` is owed for more or fewer than one delegate, for host operators
     and for tolerances of its own.
     `stateful` says that a step depends on those before it, so that its lengths have an order.
+    `copies_only` says that nothing is computed: a runner that aliases views may have no dispatches.
     `reference` turns the module into the callable that is evaluated in float64; without it a copy
     of the module in double precision is. Eager float32 must agree with it within `agreement`
     (absolute, relative: either suffices).
@@ -136,6 +137,7 @@ class Case:
     reference: Callable[[torch.nn.Module], Callable[..., Any]] | None = None
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     stateful: bool = False
+    copies_only: bool = False
     big: bool = False
 
     def __post_init__(self) -> None:

@@ -19,6 +19,7 @@ CASES = [
         ),
         sequences=once(f32(2, 3, 20)),
         operators={"aten.view_copy.default": 3},
+        copies_only=True,
     ),
     Case(
         name="squeeze_unsqueeze",
