@@ -132,10 +132,10 @@ TEST_CASE("refused: kernels that the device cannot have") {
                ErrorCode::unsupported, {"(check_subgroups)", "subgroups"});
   static const KernelSource big = [] {
     KernelSource source = kInPlace;
-    source.params_size = 260;
+    source.params_size = 516;
     return source;
   }();
-  expect_error(device.prepare({{&big}}), ErrorCode::unsupported, {"(260 bytes)", "(256 bytes)"});
+  expect_error(device.prepare({{&big}}), ErrorCode::unsupported, {"(516 bytes)", "(512 bytes)"});
   // Values that the kernel does not know or that do not fit are refused before Dawn sees them.
   expect_error(device.prepare({{&kInPlace, {}, {{"no_such_override", 1}}}}), kInvalid,
                {"in_place", "no_such_override"});

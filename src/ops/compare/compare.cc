@@ -80,15 +80,15 @@ IntRange int_range(std::string_view relation, double number) {
     return {kLow, above - 1};
   }
   if (relation == "le") {
-    return {kLow, below};
+    return {kLow, std::min(below, kHigh)};
   }
   if (relation == "gt") {
     return {below + 1, kHigh};
   }
   if (relation == "ge") {
-    return {above, kHigh};
+    return {std::max(above, kLow), kHigh};
   }
-  return {above, below};
+  return below > kHigh || above < kLow ? IntRange{1, 0} : IntRange{above, below};
 }
 
 Status plan_compare_scalar(OpCall& op, const CompareRow& row) {

@@ -44,6 +44,8 @@ TEST_CASE("compare: an integer against any number is exact") {
   CHECK(accepted("lt", 1e12) == std::pair{kLow, kHigh});
   CHECK(accepted("le", std::numeric_limits<double>::infinity()) == std::pair{kLow, kHigh});
   CHECK(accepted("ge", -1e12) == std::pair{kLow, kHigh});
+  CHECK(accepted("eq", 1e12) == kNone);
+  CHECK(accepted("ne", -1e12) == kNone);
   CHECK(accepted("gt", 1e12) == kNone);
   CHECK(accepted("gt", kHigh) == kNone);
   CHECK(accepted("lt", kLow) == kNone);
