@@ -159,7 +159,7 @@ TEST_CASE("inspect: the text of the example in docs/formats.md") {
   file.path = "example.pte";
   CHECK(to_text(make_report(file, {})) ==
         "example.pte: ExecuTorch program, 1.13 KiB\n"
-        "  2 segments (488 bytes), 1 named entry, 576 bytes outside of segments\n"
+        "  3 segments (488 bytes), 1 named entry, 616 bytes outside of segments\n"
         "\n"
         "Methods\n"
         "  f(float32 [2]) -> float32 [2]\n"

@@ -16,6 +16,8 @@ namespace ptero::pte {
 // and start at multiples of 128; a program without segment bytes gets no extended header, as from
 // ExecuTorch's exporter. `program.layout` plays no part. The result keeps the sources of all
 // ranges alive and reads them when it is read; it holds only the part outside of the segments.
+// ExecuTorch's own runtime, unlike ours, refuses a program whose constant_segment is absent or has
+// no offset, even without constants: give it the placeholder, SubsegmentOffsets{segment, {0}}.
 // Code invalid_program, with the reader's sentence, when `program` breaks a rule of program.h.
 Result<ByteSourcePtr> assemble_program(const Program& program, std::string name = "program");
 

@@ -331,15 +331,16 @@ Program example_program() {
   graph.constants = {{"w", kNamedDataOffset, data}};
 
   Program program;
-  program.segments = {ByteRange::whole(take(assemble_delegate(graph))), data};
-  program.named_data = {{"w", 1}};
+  program.segments = {ByteRange(), ByteRange::whole(take(assemble_delegate(graph))), data};
+  program.constant_segment = SubsegmentOffsets{0, {0}};
+  program.named_data = {{"w", 2}};
   ExecutionPlan plan;
   plan.name = "f";
   const Tensor tensor{.sizes = {2}, .dim_order = {0}};
   plan.values = {tensor, tensor};
   plan.inputs = {0};
   plan.outputs = {1};
-  plan.delegates = {{.id = std::string(kVulkanBackendId), .index = 0}};
+  plan.delegates = {{.id = std::string(kVulkanBackendId), .index = 1}};
   Chain chain;
   chain.instructions = {DelegateCall{0, {0, 1}}};
   plan.chains = {chain};
