@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -56,20 +57,36 @@ class Finder {
     return best;
   }
 
-  // Where in the run do the stretches begin? Only cuts at the right place leave the wiring alike.
+  // Where in the run do the stretches begin? Only cuts at the right place leave the wiring alike,
+  // and of those that cover as much, the one with the fewest sources outside is the layer.
   Repeat best_wired(size_t begin, size_t size, size_t run) const {
     Repeat best;
     for (size_t shift = 0; shift < size && run - shift >= size; ++shift) {
       Repeat repeat{begin + shift, size, (run - shift) / size + 1};
-      if (repeat.size * repeat.count <= best.size * best.count) {
+      if (repeat.count < best.count) {
         break;
       }
       repeat.count = wired_alike(repeat);
-      if (repeat.count >= 2 && repeat.size * repeat.count > best.size * best.count) {
+      if (repeat.count >= 2 &&
+          (repeat.count > best.count ||
+           (repeat.count == best.count && outside_sources(repeat) < outside_sources(best)))) {
         best = repeat;
       }
     }
     return best;
+  }
+
+  // Boxes before the first repetition that it takes something from.
+  size_t outside_sources(const Repeat& repeat) const {
+    std::set<size_t> sources;
+    for (size_t box = repeat.start; box < repeat.start + repeat.size; ++box) {
+      for (const Arrow& arrow : boxes_[box].arrows) {
+        if (arrow.from < repeat.start) {
+          sources.insert(arrow.from);
+        }
+      }
+    }
+    return sources.size();
   }
 
   // How many repetitions from the start on are wired like the first.
@@ -105,8 +122,9 @@ class Finder {
         if (block + 1 != k || other != second + (k - 1) * repeat.size) {
           return false;
         }
-      } else if (other != from) {
-        return false;
+      } else if (other != from ||
+                 (k > 1 && boxes_[first + repeat.size].arrows.at(i).from != from)) {
+        return false;  // either all take it from one shared box, or none but the first does
       }
     }
     return true;
