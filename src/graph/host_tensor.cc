@@ -106,20 +106,48 @@ Result<double> HostCall::number(size_t arg) const {
     if (const auto* number = std::get_if<double>(found)) {
       return *number;
     }
-    if (const auto* integer = std::get_if<int64_t>(found)) {
-      return static_cast<double>(*integer);
+    if (std::holds_alternative<int64_t>(*found)) {
+      PTERO_ASSIGN_OR_RETURN(const int64_t integer, integer_of(tensors_[args_[arg]]));
+      return static_cast<double>(integer);
     }
   }
   return make_error(ErrorCode::invalid_program, "Argument {} is not a number.", arg);
 }
 
 Result<int64_t> HostCall::integer(size_t arg) const {
-  if (const pte::Value* found = value(arg)) {
-    if (const auto* integer = std::get_if<int64_t>(found)) {
-      return *integer;
-    }
+  const pte::Value* found = value(arg);
+  PTERO_REJECT_IF(found == nullptr || !std::holds_alternative<int64_t>(*found), invalid_program,
+                  "Argument {} is not an integer.", arg);
+  return integer_of(tensors_[args_[arg]]);
+}
+
+Status HostCall::set_integer(size_t arg, int64_t integer) {
+  const pte::Value* found = value(arg);
+  PTERO_REJECT_IF(found == nullptr || !std::holds_alternative<int64_t>(*found), invalid_program,
+                  "Argument {} is not an integer.", arg);
+  tensors_[args_[arg]] = make_integer(integer);
+  return ok_status();
+}
+
+HostTensor make_integer(int64_t value) {
+  HostTensor tensor = make_host_tensor(pte::ScalarType::int64, {});
+  elements<int64_t>(tensor)[0] = value;
+  return tensor;
+}
+
+Result<int64_t> integer_of(const HostTensor& tensor) {
+  PTERO_REJECT_IF(tensor.shape.numel() != 1, invalid_argument,
+                  "A tensor {} stands for an integer, and does not have one element.",
+                  to_string(tensor.shape));
+  switch (tensor.type) {
+    case pte::ScalarType::int64:
+      return elements<int64_t>(tensor)[0];
+    case pte::ScalarType::int32:
+      return elements<int32_t>(tensor)[0];
+    default:
+      return make_error(ErrorCode::unsupported, "Element type ({}) does not stand for an integer.",
+                        pte::name_of(tensor.type));
   }
-  return make_error(ErrorCode::invalid_program, "Argument {} is not an integer.", arg);
 }
 
 }  // namespace ptero::graph

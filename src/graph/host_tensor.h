@@ -47,6 +47,12 @@ Result<HostTensor> convert(const HostTensor& tensor, pte::ScalarType type);
 // The type that a graph tensor's elements have on the host.
 pte::ScalarType host_type(pte::GraphDtype dtype);
 
+// An integer of a method (an Int EValue) among tensors: an int64 tensor of rank 0.
+HostTensor make_integer(int64_t value);
+// The one element of such a tensor, or of any integer tensor with one element. Code
+// invalid_argument for another number of elements, unsupported for other types.
+Result<int64_t> integer_of(const HostTensor& tensor);
+
 // One call of a host operator: arguments by position, as in the file (outputs last, and once more
 // as the return value).
 class HostCall {
@@ -61,7 +67,8 @@ class HostCall {
   // The tensor to write; the operator sets type, shape and bytes. Its type is the file's.
   Result<HostTensor*> output(size_t arg);
   Result<double> number(size_t arg) const;
-  Result<int64_t> integer(size_t arg) const;
+  Result<int64_t> integer(size_t arg) const;  // live
+  Status set_integer(size_t arg, int64_t value);
 
  private:
   const pte::Value* value(size_t arg) const;

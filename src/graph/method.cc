@@ -203,15 +203,30 @@ class MethodRun : public gpu::Pending<std::vector<HostTensor>> {
     session_.last_dispatches_ += session.last_dispatches();
     for (size_t i = 0; i < outputs.size(); ++i) {
       const uint32_t id = call.args[graph.inputs.size() + i];
-      const auto* stated = std::get_if<pte::Tensor>(&plan().values[id]);
-      const auto* tensor = std::get_if<pte::GraphTensor>(&graph.values[graph.outputs[i]]);
-      PTERO_REJECT_IF(stated == nullptr || tensor == nullptr, unsupported,
-                      "Output {} of a delegate is not a tensor.", i);
-      HostTensor result{host_type(tensor->dtype), outputs[i].shape, std::move(outputs[i].bytes)};
-      PTERO_ASSIGN_OR_RETURN(tensors_[id], convert(result, stated->scalar_type),
+      PTERO_ASSIGN_OR_RETURN(tensors_[id], output_of(graph, i, std::move(outputs[i]), id),
                              "in output {} of a delegate", i);
     }
     return true;
+  }
+
+  // What a delegate gave, as value `id` of the method has it.
+  Result<HostTensor> output_of(const pte::Graph& graph, size_t i, RunOutput output,
+                               uint32_t id) const {
+    const pte::Value& stated = plan().values[id];
+    HostTensor result;
+    if (const auto* tensor = std::get_if<pte::GraphTensor>(&graph.values[graph.outputs[i]])) {
+      result = {host_type(tensor->dtype), output.shape, std::move(output.bytes)};
+    } else {
+      PTERO_REJECT_IF(!output.scalar, internal, "A SymInt comes without a value.");
+      result = make_integer(*output.scalar);
+    }
+    if (const auto* tensor = std::get_if<pte::Tensor>(&stated)) {
+      return convert(result, tensor->scalar_type);
+    }
+    PTERO_REJECT_IF(!std::holds_alternative<int64_t>(stated), unsupported,
+                    "It is neither a tensor nor an integer.");
+    PTERO_ASSIGN_OR_RETURN(const int64_t integer, integer_of(result));
+    return make_integer(integer);
   }
 
   Status start(const pte::DelegateCall& call, GraphSession& session) {
@@ -221,21 +236,20 @@ class MethodRun : public gpu::Pending<std::vector<HostTensor>> {
     std::vector<RunInput> inputs;
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
       const uint32_t id = call.args[i];
-      const auto* tensor = std::get_if<pte::GraphTensor>(&graph.values[graph.inputs[i]]);
+      const pte::Value& stated = plan().values[id];
+      PTERO_REJECT_IF(
+          !std::holds_alternative<pte::Tensor>(stated) && !std::holds_alternative<int64_t>(stated),
+          invalid_program, "Input {} of a delegate is neither a tensor nor an integer.", i);
       RunInput input;
-      if (tensor != nullptr && std::holds_alternative<pte::Tensor>(plan().values[id])) {
+      if (const auto* tensor = std::get_if<pte::GraphTensor>(&graph.values[graph.inputs[i]])) {
         PTERO_ASSIGN_OR_RETURN(HostTensor value, convert(tensors_[id], host_type(tensor->dtype)),
                                "in input {} of a delegate", i);
         converted.push_back(std::move(value));
         input.live.shape = converted.back().shape;
         input.bytes = converted.back().bytes;
-      } else if (const auto* integer = std::get_if<int64_t>(&plan().values[id]);
-                 tensor == nullptr && integer != nullptr) {
-        input.live.scalar = *integer;
       } else {
-        return make_error(ErrorCode::invalid_program,
-                          "Input {} of a delegate is another kind of value than the graph takes.",
-                          i);
+        PTERO_ASSIGN_OR_RETURN(input.live.scalar, integer_of(tensors_[id]),
+                               "in input {} of a delegate", i);
       }
       inputs.push_back(input);
     }
@@ -268,6 +282,9 @@ Result<std::unique_ptr<gpu::Pending<std::vector<HostTensor>>>> MethodSession::ru
                   plan.name, plan.inputs.size());
   std::vector<HostTensor> tensors(plan.values.size());
   for (size_t i = 0; i < plan.values.size(); ++i) {
+    if (const auto* integer = std::get_if<int64_t>(&plan.values[i])) {
+      tensors[i] = make_integer(*integer);
+    }
     const auto* tensor = std::get_if<pte::Tensor>(&plan.values[i]);
     if (tensor == nullptr || tensor->data_buffer == 0 || tensor->allocation) {
       continue;
@@ -284,12 +301,18 @@ Result<std::unique_ptr<gpu::Pending<std::vector<HostTensor>>>> MethodSession::ru
     PTERO_RETURN_IF_ERROR(bytes.read(0, constant.bytes), "while reading constant {}", i);
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const auto* stated = std::get_if<pte::Tensor>(&plan.values[plan.inputs[i]]);
-    PTERO_REJECT_IF(stated == nullptr, unsupported, "Input {} of method ({}) is not a tensor.", i,
-                    plan.name);
-    PTERO_REJECT_IF(inputs[i].type != stated->scalar_type, invalid_argument,
+    const pte::Value& stated = plan.values[plan.inputs[i]];
+    const auto* tensor = std::get_if<pte::Tensor>(&stated);
+    const bool is_integer = std::holds_alternative<int64_t>(stated);
+    PTERO_REJECT_IF(tensor == nullptr && !is_integer, unsupported,
+                    "Input {} of method ({}) is neither a tensor nor an integer.", i, plan.name);
+    const pte::ScalarType type = is_integer ? pte::ScalarType::int64 : tensor->scalar_type;
+    PTERO_REJECT_IF(inputs[i].type != type, invalid_argument,
                     "Element type ({}) of input {} differs from what method ({}) takes ({}).",
-                    pte::name_of(inputs[i].type), i, plan.name, pte::name_of(stated->scalar_type));
+                    pte::name_of(inputs[i].type), i, plan.name, pte::name_of(type));
+    PTERO_REJECT_IF(is_integer && inputs[i].shape.numel() != 1, invalid_argument,
+                    "Input {} of method ({}) is an integer, and {} is not one element.", i,
+                    plan.name, to_string(inputs[i].shape));
     tensors[plan.inputs[i]] = std::move(inputs[i]);
   }
   last_dispatches_ = 0;

@@ -53,7 +53,8 @@ class MethodSession {
                                                        SessionOptions options = {});
 
   // Runs the method. Inputs are tensors in the order of the method, each within its bounds and of
-  // the method's type. The outputs come in the method's order and types.
+  // the method's type. The outputs come in the method's order and types. Integers (Int EValues)
+  // go in and come out as int64 tensors of rank 0.
   Result<std::unique_ptr<gpu::Pending<std::vector<HostTensor>>>> run(
       std::vector<HostTensor> inputs);
 

@@ -8,6 +8,13 @@
 namespace ptero::graph {
 namespace {
 
+constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
+constexpr int64_t kHighest = std::numeric_limits<int64_t>::max();
+
+Error too_large(int64_t a, const char* op, int64_t b) {
+  return make_error(ErrorCode::invalid_argument, "{} {} {} does not fit 64 bits.", a, op, b);
+}
+
 Result<int64_t> operand(const ScalarOperand& operand, const ScalarValues& values) {
   if (!operand.id) {
     return operand.constant;
@@ -58,12 +65,48 @@ std::optional<int64_t> constant_integer(const pte::GraphValue& value) {
 }
 
 std::optional<int64_t> difference(int64_t a, int64_t b) {
-  constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
-  constexpr int64_t kHighest = std::numeric_limits<int64_t>::max();
   if (b < 0 ? a > kHighest + b : a < kLowest + b) {
     return std::nullopt;
   }
   return a - b;
+}
+
+Result<int64_t> add_integers(int64_t a, int64_t b) {
+  if (b < 0 ? a < kLowest - b : a > kHighest - b) {
+    return too_large(a, "+", b);
+  }
+  return a + b;
+}
+
+Result<int64_t> subtract_integers(int64_t a, int64_t b) {
+  const std::optional<int64_t> result = difference(a, b);
+  if (!result) {
+    return too_large(a, "-", b);
+  }
+  return *result;
+}
+
+Result<int64_t> multiply_integers(int64_t a, int64_t b) {
+  if (a == 0 || b == 0) {
+    return 0;
+  }
+  // Division by -1 is the one that overflows itself.
+  const bool fits = a == -1   ? b != kLowest
+                    : b == -1 ? a != kLowest
+                    : b > 0   ? a <= kHighest / b && a >= kLowest / b
+                              : a >= kHighest / b && a <= kLowest / b;
+  if (!fits) {
+    return too_large(a, "*", b);
+  }
+  return a * b;
+}
+
+Result<int64_t> floor_divide_integers(int64_t a, int64_t b) {
+  PTERO_REJECT_IF(b == 0, invalid_argument, "Value ({}) is divided by 0.", a);
+  if (a == kLowest && b == -1) {
+    return too_large(a, "/", b);
+  }
+  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
 }
 
 Result<int64_t> integer_element(const pte::GraphTensor& tensor, std::span<const std::byte> bytes,

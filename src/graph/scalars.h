@@ -98,6 +98,13 @@ std::optional<int64_t> constant_integer(const pte::GraphValue& value);
 // a - b, unless that exceeds 64 bits.
 std::optional<int64_t> difference(int64_t a, int64_t b);
 
+// What programs do with symbolic integers. invalid_argument beyond 64 bits, and for a division by
+// 0. Division rounds down, as Python's does.
+Result<int64_t> add_integers(int64_t a, int64_t b);
+Result<int64_t> subtract_integers(int64_t a, int64_t b);
+Result<int64_t> multiply_integers(int64_t a, int64_t b);
+Result<int64_t> floor_divide_integers(int64_t a, int64_t b);
+
 // One element of the dense bytes of an integer tensor. Code unsupported for other types.
 Result<int64_t> integer_element(const pte::GraphTensor& tensor, std::span<const std::byte> bytes,
                                 uint64_t element);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "graph/scalars.h"
+
 namespace ptero::ops {
 namespace {
 
@@ -181,8 +183,10 @@ Status embedding_byte_out(HostCall& call) {
           y->type != ScalarType::float32 || indices->type != ScalarType::int64 ||
           (zeros != nullptr && zeros->type != ScalarType::float32 && zeros->type != weight->type),
       unsupported, "Element types of an 8-bit embedding have no host kernel.");
-  PTERO_REJECT_IF(weight->shape.rank() != 2 || scales->shape.rank() < 1 ||
+  PTERO_REJECT_IF(weight->shape.rank() != 2 || weight->shape.numel() == 0 ||
+                      scales->shape.rank() < 1 || scales->shape.numel() == 0 ||
                       scales->shape[0] != weight->shape[0] ||
+                      (zeros != nullptr && zeros->shape.numel() != scales->shape.numel()) ||
                       weight->shape[1] % (scales->shape.numel() / weight->shape[0]) != 0,
                   invalid_program, "Shapes {} and {} of an 8-bit embedding do not fit.",
                   to_string(weight->shape), to_string(scales->shape));
@@ -220,6 +224,24 @@ Status embedding_byte_out(HostCall& call) {
   return ok_status();
 }
 
+// aten::sym_size.int [x, dim, out Int]
+Status sym_size(HostCall& call) {
+  PTERO_ASSIGN_OR_RETURN(const HostTensor* x, call.tensor(0));
+  PTERO_ASSIGN_OR_RETURN(const int64_t dim, call.integer(1));
+  PTERO_ASSIGN_OR_RETURN(const size_t axis, graph::normalize_axis(dim, x->shape.rank()));
+  return call.set_integer(2, x->shape[axis]);
+}
+
+// executorch_prim::add.Scalar and the like [a, b, out Int]
+graph::HostOperator integer_function(Result<int64_t> (*compute)(int64_t, int64_t)) {
+  return [compute](HostCall& call) -> Status {
+    PTERO_ASSIGN_OR_RETURN(const int64_t a, call.integer(0));
+    PTERO_ASSIGN_OR_RETURN(const int64_t b, call.integer(1));
+    PTERO_ASSIGN_OR_RETURN(const int64_t result, compute(a, b));
+    return call.set_integer(2, result);
+  };
+}
+
 }  // namespace
 
 const graph::HostOperatorRegistry& host_operators() {
@@ -228,6 +250,11 @@ const graph::HostOperatorRegistry& host_operators() {
       {"aten::add.Scalar_out", add_scalar_out},
       {"aten::copy_", copy_in_place},
       {"aten::cumsum.out", cumsum_out},
+      {"aten::sym_size.int", sym_size},
+      {"executorch_prim::add.Scalar", integer_function(graph::add_integers)},
+      {"executorch_prim::sub.Scalar", integer_function(graph::subtract_integers)},
+      {"executorch_prim::mul.Scalar", integer_function(graph::multiply_integers)},
+      {"executorch_prim::floordiv.Scalar", integer_function(graph::floor_divide_integers)},
       {"quantized_decomposed::embedding_byte.out", embedding_byte_out},
   };
   return registry;

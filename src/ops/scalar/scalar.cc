@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Integers that are known only when the graph runs: on the host as far as it can know them, in
 // slots on the device otherwise.
-#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 
 #include "graph/op_call.h"
@@ -17,55 +17,11 @@ using graph::OpCall;
 using graph::ScalarFunction;
 using graph::TensorRef;
 
-constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
-constexpr int64_t kHighest = std::numeric_limits<int64_t>::max();
-
-Error too_large(int64_t a, const char* op, int64_t b) {
-  return make_error(ErrorCode::invalid_argument, "{} {} {} does not fit 64 bits.", a, op, b);
-}
-
-Result<int64_t> add(int64_t a, int64_t b) {
-  if (b < 0 ? a < kLowest - b : a > kHighest - b) {
-    return too_large(a, "+", b);
-  }
-  return a + b;
-}
-
-Result<int64_t> sub(int64_t a, int64_t b) {
-  const std::optional<int64_t> result = graph::difference(a, b);
-  if (!result) {
-    return too_large(a, "-", b);
-  }
-  return *result;
-}
-
-Result<int64_t> mul(int64_t a, int64_t b) {
-  if (a == 0 || b == 0) {
-    return 0;
-  }
-  // Division by -1 is the one that overflows itself.
-  const bool fits = a == -1   ? b != kLowest
-                    : b == -1 ? a != kLowest
-                    : b > 0   ? a <= kHighest / b && a >= kLowest / b
-                              : a >= kHighest / b && a <= kLowest / b;
-  if (!fits) {
-    return too_large(a, "*", b);
-  }
-  return a * b;
-}
-
-// Rounds down, as Python does, where C++ rounds towards 0.
-Result<int64_t> floordiv(int64_t a, int64_t b) {
-  PTERO_REJECT_IF(b == 0, invalid_argument, "Value ({}) is divided by 0.", a);
-  if (a == kLowest && b == -1) {
-    return too_large(a, "/", b);
-  }
-  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
-}
-
 // In the order of the kernel's p.op.
-constexpr ScalarFunction kFunctions[] = {
-    {"add", add, 1}, {"sub", sub, -1}, {"mul", mul}, {"floordiv", floordiv}};
+constexpr ScalarFunction kFunctions[] = {{"add", graph::add_integers, 1},
+                                         {"sub", graph::subtract_integers, -1},
+                                         {"mul", graph::multiply_integers},
+                                         {"floordiv", graph::floor_divide_integers}};
 
 // [a, b, out]
 Status plan_function(OpCall& op, const ScalarFunction& function) {
