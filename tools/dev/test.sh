@@ -58,6 +58,7 @@ run_stages() {
   if [[ $command == check && -e tools/export/__main__.py ]]; then
     stage "test models exported anew" build/venv/bin/python -m tools.export --check
   fi
+  stage "operator of the documentation" sample_stage
   stage "build with ASan and UBSan" build_preset asan
   stage "unit tests under ASan and UBSan" ctest_stage asan --parallel "$(cores)"
   if [[ -n $(fuzz_sources) ]]; then
