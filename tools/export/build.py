@@ -62,13 +62,16 @@ def build_case(family: str, case: Case, out: pathlib.Path) -> Entry:
 
 
 def check_contents(case: Case, found: inspection.Inspection) -> None:
-    for what, declared, actual in (
+    compared = (
         ("delegates", case.delegates, found.delegates),
         ("operators", dict(case.operators), found.operators),
         ("host_operators", dict(case.host_operators), found.host_operators),
-    ):
-        if declared != actual:
-            raise Unexpected(f"{case.name} declares {what}={declared}, its file has {actual}")
+    )
+    wrong = [f"{what}={declared}, not {actual}" for what, declared, actual in compared
+             if declared != actual]
+    if wrong:
+        raise Unexpected(f"{case.name} declares other contents than its file has: "
+                         + "; ".join(wrong))
 
 
 def to_bytes(tensor: torch.Tensor) -> bytes:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -161,3 +162,19 @@ def once(*inputs: Input) -> dict[str, tuple[Step, ...]]:
 
 def in_order(*steps: Step) -> dict[str, tuple[Step, ...]]:
     return {"in order": steps}
+
+
+def live(
+    step: Callable[[int], Step], lengths: Sequence[int] = (5, 1, 8, 1, 13, 2)
+) -> dict[str, tuple[Step, ...]]:
+    """One loaded model at several lengths: grown, shrunk, grown to the bound; then backwards.
+
+    A length that comes back gets fresh data, so that an output left from its first time shows.
+    """
+    seen: collections.Counter[int] = collections.Counter()
+    steps = []
+    for length in lengths:
+        shift = 10 * seen[length]
+        seen[length] += 1
+        steps.append(tuple(dataclasses.replace(x, slot=x.slot + shift) for x in step(length)))
+    return {"in order": tuple(steps), "reversed": tuple(reversed(steps))}
