@@ -107,6 +107,18 @@ class Dim:
     low: int = 1
 
 
+@dataclasses.dataclass(frozen=True)
+class Control:
+    """A sequence whose goldens are wrong on purpose: what a certain fault would compute.
+
+    It feeds what sequence `of` feeds. A runtime that agrees with all of its goldens has the fault,
+    and a test that cannot tell them from the right ones is worth nothing.
+    """
+
+    of: str
+    reference: Callable[[torch.nn.Module], Callable[..., Any]]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Case:
     """One exported model, what to feed it and what its file must look like.
@@ -122,6 +134,7 @@ class Case:
     `reference` turns the module into the callable that is evaluated in float64; without it a copy
     of the module in double precision is. Eager float32 must agree with it within `agreement`
     (absolute, relative: either suffices).
+    `controls` are sequences of which at least one output must differ beyond the tolerance.
     """
 
     name: str
@@ -136,6 +149,7 @@ class Case:
     agreement: tuple[float, float] = (ATOL / 10, RTOL / 10)
     reason: str = ""
     reference: Callable[[torch.nn.Module], Callable[..., Any]] | None = None
+    controls: Mapping[str, Control] = dataclasses.field(default_factory=dict)
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     stateful: bool = False
     copies_only: bool = False
@@ -147,6 +161,14 @@ class Case:
             raise ValueError(f"case {self.name} departs from the rules without a reason")
         if not self.sequences or not all(self.sequences.values()):
             raise ValueError(f"case {self.name} runs nothing")
+        if not {control.of for control in self.controls.values()} <= self.sequences.keys():
+            raise ValueError(f"case {self.name} has a control of a sequence that is not there")
+
+    @property
+    def all_sequences(self) -> dict[str, tuple[Step, ...]]:
+        """The sequences, then those that the controls repeat."""
+        repeated = {name: self.sequences[control.of] for name, control in self.controls.items()}
+        return {**self.sequences, **repeated}
 
     @property
     def example(self) -> Step:
