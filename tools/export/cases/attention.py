@@ -275,7 +275,7 @@ def replay(make, lengths: Sequence[int], start: int = 0) -> tuple[Step, ...]:
 def _replayed(name, geometry, lengths, bound, fuse, big=False, scale=None, **more):
     heads, groups, width, capacity = geometry
     s = Dim("s", bound)
-    make = _qkv(geometry)
+    make = _qkv(geometry, -2, 2) if big else _qkv(geometry)  # wide heads make sharp scores
     operators = {"et_vk.select_as_symint.default": 1, "sdpa_with_kv_cache.default": 1}
     if fuse == "sdpa_with_kv_cache":
         operators["sym_size.int"] = 1  # the argument seq_len
