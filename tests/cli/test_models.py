@@ -16,7 +16,16 @@ MODELS = {model["name"]: model for model in json.loads(MANIFEST.read_text())["mo
 
 # Operators of the test models that this build does not run yet. A model that needs one must be
 # refused by name, every other must pass.
-NOT_YET = set()
+NOT_YET = {
+    "et_vk.embedding_q4gsw.default",
+    "et_vk.linear_dq8ca_q4gsw.default",
+    "et_vk.linear_q4gsw.default",
+    "et_vk.sdpa.default",
+    "et_vk.select_as_symint.default",
+    "sdpa_with_kv_cache.default",
+    "torchao.choose_qparams_affine.default",
+    "update_cache.default",
+}
 
 
 def verify(ptero, manifest, *flags):

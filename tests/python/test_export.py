@@ -14,11 +14,12 @@ import sys
 
 import numpy
 import pytest
+import torch
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tools.export import build, inspection, registry  # noqa: E402
+from tools.export import build, golden, inspection, registry  # noqa: E402
 from tools.export.case import Case  # noqa: E402
 
 FOLDER = ROOT / "testdata" / "models"
@@ -73,11 +74,8 @@ def test_the_folder_stays_small():
 
 
 def test_goldens_of_different_cases_are_not_all_alike():
-    contents = collections.Counter(
-        (FOLDER / tensor["file"]).read_bytes()
-        for entry in ENTRIES.values()
-        for tensor in tensors(entry, ("outputs",))
-    )
+    files = {t["file"] for entry in ENTRIES.values() for t in tensors(entry, ("outputs",))}
+    contents = collections.Counter((FOLDER / file).read_bytes() for file in files)
     assert len(contents) > 0.7 * sum(contents.values())
 
 
@@ -98,9 +96,11 @@ def test_entry_repeats_the_declaration(name):
     }
     declared = {
         sequence: [[x.file for x in step] for step in steps]
-        for sequence, steps in case.sequences.items()
+        for sequence, steps in case.all_sequences.items()
     }
     assert described == declared
+    expected = {s["name"]: s.get("expect") for s in entry["sequences"]}
+    assert expected == {s: "differs" if s in case.controls else None for s in declared}
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -138,6 +138,20 @@ def test_program_holds_what_the_case_declares(name):
     for graph in found.graphs:
         for call in graph.chain:
             assert all(0 <= value < len(graph.values) for value in call.args)
+
+
+def test_controls_repeat_the_inputs_of_another_sequence_and_differ_from_its_goldens():
+    controls = [(name, control) for name in ENTRIES for control in CASES[name][1].controls.items()]
+    assert len(controls) >= 8
+    for name, (title, control) in controls:
+        sequences = {s["name"]: s["steps"] for s in ENTRIES[name]["sequences"]}
+        different = False
+        for wrong, right in zip(sequences[title], sequences[control.of], strict=True):
+            assert wrong["inputs"] == right["inputs"]
+            for got, want in zip(wrong["outputs"], right["outputs"], strict=True):
+                got, want = torch.from_numpy(read(got)), torch.from_numpy(read(want))
+                different = different or golden.differs(CASES[name][1], got, want)
+        assert different, f"{name}, {title}"
 
 
 def test_a_departure_without_a_reason_is_refused():

@@ -33,9 +33,11 @@ def build_case(family: str, case: Case, out: pathlib.Path) -> Entry:
     _write(out / family / f"{case.name}.pte", data)
     written: dict[bytes, str] = {}
     sequences = []
-    for name, steps in case.sequences.items():
+    expected = {name: golden.goldens(case, steps) for name, steps in case.sequences.items()}
+    expected |= {name: golden.of_control(case, each) for name, each in case.controls.items()}
+    for name, steps in case.all_sequences.items():
         described = []
-        for step, outputs in zip(steps, golden.goldens(case, steps)):
+        for step, outputs in zip(steps, expected[name]):
             for x in step:
                 _write(out / x.file, to_bytes(x.tensor()))
             files = []
@@ -46,7 +48,8 @@ def build_case(family: str, case: Case, out: pathlib.Path) -> Entry:
                 files.append(_tensor(file, tensor))
             inputs = [_tensor(x.file, x.tensor()) for x in step]
             described.append({"inputs": inputs, "outputs": files})
-        sequences.append({"name": name, "steps": described})
+        expect = {"expect": "differs"} if name in case.controls else {}
+        sequences.append({"name": name, **expect, "steps": described})
     return {
         "name": case.name,
         "family": family,
@@ -62,13 +65,16 @@ def build_case(family: str, case: Case, out: pathlib.Path) -> Entry:
 
 
 def check_contents(case: Case, found: inspection.Inspection) -> None:
-    for what, declared, actual in (
+    compared = (
         ("delegates", case.delegates, found.delegates),
         ("operators", dict(case.operators), found.operators),
         ("host_operators", dict(case.host_operators), found.host_operators),
-    ):
-        if declared != actual:
-            raise Unexpected(f"{case.name} declares {what}={declared}, its file has {actual}")
+    )
+    wrong = [f"{what}={declared}, not {actual}" for what, declared, actual in compared
+             if declared != actual]
+    if wrong:
+        raise Unexpected(f"{case.name} declares other contents than its file has: "
+                         + "; ".join(wrong))
 
 
 def to_bytes(tensor: torch.Tensor) -> bytes:

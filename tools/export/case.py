@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -106,6 +107,18 @@ class Dim:
     low: int = 1
 
 
+@dataclasses.dataclass(frozen=True)
+class Control:
+    """A sequence whose goldens are wrong on purpose: what a certain fault would compute.
+
+    It feeds what sequence `of` feeds. A runtime that agrees with all of its goldens has the fault,
+    and a test that cannot tell them from the right ones is worth nothing.
+    """
+
+    of: str
+    reference: Callable[[torch.nn.Module], Callable[..., Any]]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Case:
     """One exported model, what to feed it and what its file must look like.
@@ -121,6 +134,7 @@ class Case:
     `reference` turns the module into the callable that is evaluated in float64; without it a copy
     of the module in double precision is. Eager float32 must agree with it within `agreement`
     (absolute, relative: either suffices).
+    `controls` are sequences of which at least one output must differ beyond the tolerance.
     """
 
     name: str
@@ -135,6 +149,7 @@ class Case:
     agreement: tuple[float, float] = (ATOL / 10, RTOL / 10)
     reason: str = ""
     reference: Callable[[torch.nn.Module], Callable[..., Any]] | None = None
+    controls: Mapping[str, Control] = dataclasses.field(default_factory=dict)
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     stateful: bool = False
     copies_only: bool = False
@@ -146,6 +161,14 @@ class Case:
             raise ValueError(f"case {self.name} departs from the rules without a reason")
         if not self.sequences or not all(self.sequences.values()):
             raise ValueError(f"case {self.name} runs nothing")
+        if not {control.of for control in self.controls.values()} <= self.sequences.keys():
+            raise ValueError(f"case {self.name} has a control of a sequence that is not there")
+
+    @property
+    def all_sequences(self) -> dict[str, tuple[Step, ...]]:
+        """The sequences, then those that the controls repeat."""
+        repeated = {name: self.sequences[control.of] for name, control in self.controls.items()}
+        return {**self.sequences, **repeated}
 
     @property
     def example(self) -> Step:
@@ -161,3 +184,19 @@ def once(*inputs: Input) -> dict[str, tuple[Step, ...]]:
 
 def in_order(*steps: Step) -> dict[str, tuple[Step, ...]]:
     return {"in order": steps}
+
+
+def live(
+    step: Callable[[int], Step], lengths: Sequence[int] = (5, 1, 8, 1, 13, 2)
+) -> dict[str, tuple[Step, ...]]:
+    """One loaded model at several lengths: grown, shrunk, grown to the bound; then backwards.
+
+    A length that comes back gets fresh data, so that an output left from its first time shows.
+    """
+    seen: collections.Counter[int] = collections.Counter()
+    steps = []
+    for length in lengths:
+        shift = 10 * seen[length]
+        seen[length] += 1
+        steps.append(tuple(dataclasses.replace(x, slot=x.slot + shift) for x in step(length)))
+    return {"in order": tuple(steps), "reversed": tuple(reversed(steps))}

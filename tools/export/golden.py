@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from tools.export.case import Case, Step
+from tools.export.case import Case, Control, Step
 
 
 class Disagreement(Exception):
@@ -37,6 +37,34 @@ def goldens(case: Case, steps: tuple[Step, ...]) -> list[list[torch.Tensor]]:
             _compare(f"{case.name}, step {number}, output {k}", case, got, want)
         expected.append([want.to(got.dtype) for got, want in zip(eager, exact)])
     return expected
+
+
+def of_control(case: Case, control: Control) -> list[list[torch.Tensor]]:
+    """What the control's fault computes; refused unless it differs from the true goldens."""
+    steps = case.sequences[control.of]
+    truth = goldens(case, steps)
+    faulty = control.reference(copy.deepcopy(case.module().eval()))
+    wrong = []
+    for step, expected in zip(steps, truth):
+        doubled = [x.double() if x.is_floating_point() else x for x in (y.tensor() for y in step)]
+        with torch.no_grad():
+            outputs = _flat(faulty(*doubled))
+        wrong.append([x.to(want.dtype) for x, want in zip(outputs, expected)])
+    if not any(
+        differs(case, x, want)
+        for outputs, expected in zip(wrong, truth)
+        for x, want in zip(outputs, expected)
+    ):
+        raise Disagreement(f"{case.name}: a control cannot be told from what it controls")
+    return wrong
+
+
+def differs(case: Case, got: torch.Tensor, want: torch.Tensor) -> bool:
+    """Whether a comparison with the case's tolerances fails."""
+    if not got.is_floating_point():
+        return not torch.equal(got, want)
+    error = (got.double() - want.double()).abs()
+    return bool(((error > case.atol) & (error > case.rtol * want.double().abs())).any())
 
 
 def _flat(output: Any) -> list[torch.Tensor]:
