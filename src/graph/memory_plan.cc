@@ -38,6 +38,11 @@ class Builder {
       }
     }
     drop_unused_storages();
+    plan_.slots = SlotTable::of(graph_);
+    if (!plan_.slots.initial.empty()) {
+      plan_.slot_storage = add_storage("scalars", plan_.slots.initial.size() * sizeof(int32_t),
+                                       gpu::MemoryKind::other);
+    }
     return std::move(plan_);
   }
 

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "gpu/device.h"
 #include "graph/operator.h"
+#include "graph/scalars.h"
 #include "pte/graph.h"
 
 namespace ptero::graph {
@@ -41,6 +42,8 @@ struct MemoryPlan {
   std::vector<std::optional<uint32_t>> storage_of;  // by value id; none: not a tensor
   std::vector<Storage> storages;
   std::vector<bool> aliases;  // by operator call: its output is its input, nothing to copy
+  SlotTable slots;
+  std::optional<uint32_t> slot_storage;  // where the slots are; none: there is no slot
 
   uint64_t bytes(gpu::MemoryKind kind) const;
 };

@@ -2,7 +2,6 @@
 #include "graph/op_call.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/checked.h"
@@ -29,14 +28,14 @@ bool TensorRef::is_float() const {
 }
 
 OpCall::OpCall(const pte::Graph& graph, size_t index, const DeviceFacts& device,
-               const std::vector<std::optional<uint32_t>>& storage_of, bool alias, LiveValues& live,
-               Plan& plan)
+               const MemoryPlan& memory, std::span<const std::span<const std::byte>> host_inputs,
+               LiveValues& live, Plan& plan)
     : graph_(graph),
       call_(graph.chain[index]),
       index_(index),
       device_(device),
-      storage_of_(storage_of),
-      alias_(alias),
+      memory_(memory),
+      host_inputs_(host_inputs),
       live_(live),
       plan_(plan) {}
 
@@ -91,26 +90,26 @@ Result<std::vector<TensorRef>> OpCall::tensor_list(size_t arg) const {
 
 Result<int64_t> OpCall::integer_value(uint32_t id) const {
   const pte::GraphValue& value = graph_.values[id];
-  if (const auto* integer = std::get_if<int64_t>(&value)) {
-    return *integer;
+  if (const std::optional<int64_t> constant = constant_integer(value)) {
+    return *constant;
   }
-  // Exporters share one value between equal scalars, so 1 may arrive as 1.0.
-  if (const auto* number = std::get_if<double>(&value);
-      number != nullptr && std::abs(*number) < 0x1p53 && std::trunc(*number) == *number) {
-    return static_cast<int64_t>(*number);
+  PTERO_REJECT_IF(!std::holds_alternative<pte::SymInt>(value), invalid_program,
+                  "Value {} (a {}) is not an integer.", id, kind_name(value));
+  const ScalarState& state = live_.scalars[id];
+  PTERO_REJECT_IF(state.where == ScalarState::Where::unset, invalid_program,
+                  "SymInt (value {}) is used before anything sets it.", id);
+  if (state.where == ScalarState::Where::device) {
+    plan_.awaits = id;
+    return make_error(ErrorCode::internal, "SymInt (value {}) is still on the device.", id);
   }
-  if (std::holds_alternative<pte::SymInt>(value)) {
-    PTERO_REJECT_IF(!live_.scalars[id], invalid_program,
-                    "SymInt (value {}) is used before anything sets it.", id);
-    const std::pair<uint32_t, int64_t> read(id, *live_.scalars[id]);
+  if (state.base) {
+    const std::pair<uint32_t, int64_t> read(id, state.value);
     if (std::find(plan_.scalars_read.begin(), plan_.scalars_read.end(), read) ==
         plan_.scalars_read.end()) {
       plan_.scalars_read.push_back(read);
     }
-    return read.second;
   }
-  return make_error(ErrorCode::invalid_program, "Value {} (a {}) is not an integer.", id,
-                    kind_name(value));
+  return state.value;
 }
 
 Result<int64_t> OpCall::integer(size_t arg) const {
@@ -131,6 +130,10 @@ Result<double> OpCall::number(size_t arg) const {
     }
     if (const auto* integer = std::get_if<int64_t>(&value(arg))) {
       return static_cast<double>(*integer);
+    }
+    if (std::holds_alternative<pte::SymInt>(value(arg))) {
+      PTERO_ASSIGN_OR_RETURN(const int64_t integer, integer_value(call_.args[arg]));
+      return static_cast<double>(integer);
     }
   }
   return wrong_kind(arg, "a number");
@@ -218,15 +221,6 @@ Status OpCall::set_shape(TensorRef& output, const Shape& shape) {
   return ok_status();
 }
 
-Status OpCall::set_scalar(int64_t scalar) {
-  const uint32_t id = call_.args.back();
-  if (!std::holds_alternative<pte::SymInt>(graph_.values[id])) {
-    return wrong_kind(arg_count() - 1, "a SymInt to produce");
-  }
-  live_.scalars[id] = scalar;
-  return ok_status();
-}
-
 Result<BufferRef> OpCall::scratch(uint64_t bytes) {
   PTERO_REJECT_IF(bytes == 0, internal, "Scratch of 0 bytes is asked for.");
   plan_.scratch.push_back(ceil_div<uint64_t>(bytes, 4) * 4);
@@ -252,24 +246,32 @@ Status OpCall::dispatch_bytes(DispatchSpec spec, std::span<const std::byte> para
   PlannedDispatch planned;
   planned.kernel = std::move(spec.kernel);
   for (const BufferRef& buffer : spec.buffers) {
-    planned.bindings.push_back({buffer.is_scratch,
-                                buffer.is_scratch ? buffer.id : *storage_of_[buffer.id],
-                                buffer.offset, buffer.size});
+    const bool is_scratch = buffer.kind == BufferRef::Kind::scratch;
+    planned.bindings.push_back(
+        {is_scratch, is_scratch ? buffer.id : storage_of(buffer), buffer.offset, buffer.size});
   }
   planned.params.assign(params.begin(), params.end());
   planned.grid = grid;
   planned.call = static_cast<uint32_t>(index_);
+  if (spec.live_grid) {
+    add_live_grid(*spec.live_grid, planned);
+  }
   plan_.commands.emplace_back(std::move(planned));
   return ok_status();
+}
+
+uint32_t OpCall::storage_of(const BufferRef& buffer) const {
+  return buffer.kind == BufferRef::Kind::slots ? *memory_.slot_storage
+                                               : *memory_.storage_of[buffer.id];
 }
 
 Status OpCall::copy_unless_aliased(const TensorRef& input, const TensorRef& output) {
   PTERO_REJECT_IF(input.bytes() != output.bytes(), invalid_program,
                   "A view of {} elements as {} does not hold the same bytes.",
                   to_string(input.shape), to_string(output.shape));
-  const uint32_t source = *storage_of_[input.id];
-  const uint32_t target = *storage_of_[output.id];
-  if (alias_ || source == target || output.bytes() == 0) {
+  const uint32_t source = *memory_.storage_of[input.id];
+  const uint32_t target = *memory_.storage_of[output.id];
+  if (memory_.aliases[index_] || source == target || output.bytes() == 0) {
     return ok_status();
   }
   plan_.commands.emplace_back(PlannedCopy{source, target, ceil_div<uint64_t>(output.bytes(), 4) * 4,

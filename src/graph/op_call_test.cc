@@ -31,23 +31,27 @@ class OneCall {
     const auto count = g.graph().values.size();
     live.shapes.resize(count);
     live.scalars.resize(count);
-    live.scalars[set_] = 12;
+    live.scalars[set_] = {ScalarState::Where::host, 12, set_, 0};
+    memory.slots = SlotTable::of(g.graph());
+    memory.slot_storage = 99;
     for (uint32_t id = 0; id < count; ++id) {
-      storage_of.push_back(100 + id);
+      memory.storage_of.push_back(100 + id);
       if (const auto* tensor = std::get_if<pte::GraphTensor>(&g.graph().values[id])) {
         live.shapes[id] = Shape::from(tensor->dims).value();
       }
     }
   }
   OpCall op(bool alias = false) {
-    return OpCall(g.graph(), 0, device, storage_of, alias, live, plan);
+    memory.aliases = {alias};
+    return OpCall(g.graph(), 0, device, memory, host_inputs, live, plan);
   }
 
   GraphBuilder g;
   DeviceFacts device = testing::default_device();
   LiveValues live;
   Plan plan;
-  std::vector<std::optional<uint32_t>> storage_of;
+  MemoryPlan memory;
+  std::vector<std::span<const std::byte>> host_inputs;
   uint32_t unset_ = 0;
   uint32_t set_ = 0;
 };
@@ -187,7 +191,7 @@ TEST_CASE("outputs: one, several, none of the kind") {
   scalar.make({scalar.unset_});
   CHECK(message(scalar.op().output()) == "Argument 0 (a SymInt) is not a Tensor to produce.");
   CHECK(scalar.op().set_scalar(4).ok());
-  CHECK(scalar.live.scalars[scalar.unset_] == 4);
+  CHECK(scalar.live.scalars[scalar.unset_].value == 4);
   CHECK(message(one.op().set_scalar(4)) == "Argument 0 (a Tensor) is not a SymInt to produce.");
 }
 
@@ -275,7 +279,7 @@ TEST_CASE("views: a copy of whole words, nothing when aliased, in place or empty
   to.shape = {0};
   from.shape = {0, 2};
   CHECK(c.op().copy_unless_aliased(from, to).ok());
-  c.storage_of[y] = c.storage_of[x];
+  c.memory.storage_of[y] = c.memory.storage_of[x];
   to.shape = {6};
   from.shape = {3, 2};
   CHECK(c.op().copy_unless_aliased(from, to).ok());

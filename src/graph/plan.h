@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -11,6 +12,7 @@
 
 #include "gpu/step.h"
 #include "gpu/wgsl.h"
+#include "graph/scalars.h"
 #include "graph/shape.h"
 
 namespace ptero::graph {
@@ -18,7 +20,7 @@ namespace ptero::graph {
 // Shapes and scalars as one call meets them; by value id.
 struct LiveValues {
   std::vector<Shape> shapes;
-  std::vector<std::optional<int64_t>> scalars;  // of SymInts, once known
+  std::vector<ScalarState> scalars;  // of SymInts
 };
 
 struct PlannedBinding {
@@ -36,6 +38,7 @@ struct PlannedDispatch {
   std::vector<std::byte> params;
   gpu::Grid grid;
   uint32_t call = 0;  // the operator call it belongs to
+  std::optional<LiveGrid> live_grid;
 
   bool operator==(const PlannedDispatch&) const = default;
 };
@@ -49,14 +52,30 @@ struct PlannedCopy {
   bool operator==(const PlannedCopy&) const = default;
 };
 
+// A graph, or a segment of one: it ends before an operator that makes a shape of a SymInt which
+// only the device knows. The segments of a graph are run one after the other, each planned when the
+// SymInts of the one before have been read back.
 struct Plan {
   std::vector<std::variant<PlannedDispatch, PlannedCopy>> commands;
   std::vector<uint64_t> scratch;     // bytes of each scratch buffer
   std::vector<Shape> output_shapes;  // in the order of pte::Graph::outputs; empty for a SymInt
-  std::vector<std::optional<int64_t>> output_scalars;  // the same; only for a SymInt
-  // SymInts whose value an operator turned into shapes or parameters, with that value: the plan
-  // holds only while they are the same.
+
+  // SymInts whose value an operator made a shape of, with that value: the plan holds only while
+  // they are the same. Those that follow from input shapes alone are not among them.
   std::vector<std::pair<uint32_t, int64_t>> scalars_read;
+  std::vector<ScalarStep> scalar_steps;    // what the host computes for each run
+  std::vector<ScalarCheck> scalar_checks;  // and what must be true of it
+  std::vector<uint32_t> device_scalars;    // SymInts that only the device knows when this ends
+  std::vector<size_t> live_grids;          // commands with a live grid
+
+  // Of a segment that is not the last.
+  std::optional<uint32_t> awaits;          // the SymInt that the next operator makes a shape of
+  size_t next_call = 0;                    // that operator
+  std::shared_ptr<const LiveValues> live;  // as that operator finds them
+
+  size_t splits = 0;  // segments before this one
+  // Device SymInts are read back after the last segment too: one is checked, or is an output.
+  bool reads_scalars = false;
 
   size_t dispatches() const;
 };

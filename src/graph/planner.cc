@@ -2,9 +2,40 @@
 #include "graph/planner.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace ptero::graph {
+namespace {
+
+// How far a plan has come, to take back what an operator recorded before it had to stop.
+class Mark {
+ public:
+  explicit Mark(const Plan& plan)
+      : commands_(plan.commands.size()),
+        scratch_(plan.scratch.size()),
+        read_(plan.scalars_read.size()),
+        steps_(plan.scalar_steps.size()),
+        checks_(plan.scalar_checks.size()),
+        device_(plan.device_scalars.size()),
+        grids_(plan.live_grids.size()) {}
+
+  void undo(Plan& plan) const {
+    plan.commands.erase(plan.commands.begin() + static_cast<ptrdiff_t>(commands_),
+                        plan.commands.end());
+    plan.scratch.resize(scratch_);
+    plan.scalars_read.resize(read_);
+    plan.scalar_steps.resize(steps_);
+    plan.scalar_checks.resize(checks_);
+    plan.device_scalars.resize(device_);
+    plan.live_grids.resize(grids_);
+  }
+
+ private:
+  size_t commands_, scratch_, read_, steps_, checks_, device_, grids_;
+};
+
+}  // namespace
 
 size_t Plan::dispatches() const {
   return static_cast<size_t>(std::count_if(
@@ -18,7 +49,29 @@ Planner::Planner(const pte::Graph& graph, const MemoryPlan& memory,
       memory_(memory),
       operators_(operators),
       device_(std::move(device)),
-      capacity_(std::max<size_t>(capacity, 1)) {}
+      capacity_(std::max<size_t>(capacity, 1)),
+      written_(graph.inputs.size()) {
+  const auto note = [&](uint32_t id) {
+    for (size_t i = 0; i < graph_.inputs.size(); ++i) {
+      written_[i] = written_[i] || graph_.inputs[i] == id;
+    }
+  };
+  for (const pte::OperatorCall& call : graph_.chain) {
+    const Operator* op = operators_.find(call.name);
+    if (op == nullptr || call.args.empty()) {
+      continue;  // planning says so
+    }
+    for (const uint8_t position : op->traits.mutates) {
+      if (position < call.args.size()) {
+        note(call.args[position]);
+      }
+    }
+    note(call.args.back());
+    if (const auto* list = std::get_if<pte::ValueIdList>(&graph_.values[call.args.back()])) {
+      std::for_each(list->ids.begin(), list->ids.end(), note);
+    }
+  }
+}
 
 Result<std::vector<LiveInput>> Planner::largest_inputs() const {
   std::vector<LiveInput> inputs;
@@ -56,64 +109,158 @@ Status Planner::check_inputs(std::span<const LiveInput> inputs) const {
   return ok_status();
 }
 
-std::vector<LiveInput> Planner::key_of(std::span<const LiveInput> inputs) const {
-  std::vector<LiveInput> key(inputs.size());
+std::vector<std::span<const std::byte>> Planner::host_inputs(
+    std::span<const LiveInput> inputs) const {
+  std::vector<std::span<const std::byte>> bytes;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (std::holds_alternative<pte::GraphTensor>(graph_.values[graph_.inputs[i]])) {
-      key[i].shape = inputs[i].shape;
-    } else {
-      key[i].scalar = inputs[i].scalar;
-    }
+    bytes.push_back(written_[i] ? std::span<const std::byte>() : inputs[i].bytes);
   }
-  return key;
+  return bytes;
 }
 
-Result<std::shared_ptr<const Plan>> Planner::plan(std::span<const LiveInput> inputs) {
-  PTERO_RETURN_IF_ERROR(check_inputs(inputs));
-  std::vector<LiveInput> key = key_of(inputs);
-  const auto known = std::find_if(remembered_.begin(), remembered_.end(),
-                                  [&](const Remembered& entry) { return entry.inputs == key; });
-  if (known != remembered_.end()) {
-    remembered_.splice(remembered_.begin(), remembered_, known);
-    return remembered_.front().plan;
-  }
-  PTERO_ASSIGN_OR_RETURN(auto plan, make(key));
-  remembered_.push_front({std::move(key), plan});
-  if (remembered_.size() > capacity_) {
-    remembered_.pop_back();
-  }
-  return plan;
-}
-
-Result<std::shared_ptr<const Plan>> Planner::make(std::span<const LiveInput> inputs) {
+LiveValues Planner::first_values(std::span<const LiveInput> inputs) const {
   LiveValues live;
   live.shapes.resize(graph_.values.size());
   live.scalars.resize(graph_.values.size());
-  for (size_t id = 0; id < graph_.values.size(); ++id) {
-    if (const auto* tensor = std::get_if<pte::GraphTensor>(&graph_.values[id])) {
-      PTERO_ASSIGN_OR_RETURN(live.shapes[id], Shape::from(tensor->dims), "in value {}", id);
-    }
-  }
   for (size_t i = 0; i < inputs.size(); ++i) {
     const uint32_t id = graph_.inputs[i];
     if (std::holds_alternative<pte::GraphTensor>(graph_.values[id])) {
       live.shapes[id] = inputs[i].shape;
     } else {
-      live.scalars[id] = inputs[i].scalar;
+      live.scalars[id] = {ScalarState::Where::host, inputs[i].scalar, id, 0};
     }
   }
+  return live;
+}
+
+Result<PlannedRun> Planner::plan(std::span<const LiveInput> inputs) {
+  PTERO_RETURN_IF_ERROR(check_inputs(inputs));
+  Key key;
+  PlannedRun run{nullptr, ScalarValues(graph_.values.size())};
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const uint32_t id = graph_.inputs[i];
+    const bool is_tensor = std::holds_alternative<pte::GraphTensor>(graph_.values[id]);
+    key.shapes.push_back(is_tensor ? inputs[i].shape : Shape());
+    key.on_host.push_back(!inputs[i].bytes.empty());
+    if (!is_tensor) {
+      run.scalars[id] = inputs[i].scalar;
+    }
+  }
+  return find_or_make(std::move(key), inputs, first_values(inputs), std::move(run));
+}
+
+Result<PlannedRun> Planner::resume(const PlannedRun& before, std::span<const LiveInput> inputs) {
+  LiveValues live = *before.plan->live;
+  for (size_t id = 0; id < live.scalars.size(); ++id) {
+    if (const std::optional<int64_t>& value = before.scalars[id]) {
+      live.scalars[id].where = ScalarState::Where::host;
+      live.scalars[id].value = *value;
+    }
+  }
+  return find_or_make(Key{before.plan, {}, {}}, inputs, std::move(live),
+                      PlannedRun{nullptr, before.scalars});
+}
+
+bool Planner::recall(const Key& key, std::span<const std::span<const std::byte>> bytes,
+                     PlannedRun& run) {
+  for (auto entry = remembered_.begin(); entry != remembered_.end(); ++entry) {
+    if (!(entry->key == key)) {
+      continue;
+    }
+    // A plan for other values may fail to evaluate where the right one does not.
+    ScalarValues scalars = run.scalars;
+    const Plan& plan = *entry->plan;
+    if (!evaluate(plan.scalar_steps, graph_, bytes, scalars).ok() ||
+        !std::all_of(plan.scalars_read.begin(), plan.scalars_read.end(),
+                     [&](const auto& read) { return scalars[read.first] == read.second; })) {
+      continue;
+    }
+    remembered_.splice(remembered_.begin(), remembered_, entry);
+    run = {remembered_.front().plan, std::move(scalars)};
+    return true;
+  }
+  return false;
+}
+
+Result<PlannedRun> Planner::find_or_make(Key key, std::span<const LiveInput> inputs,
+                                         LiveValues live, PlannedRun run) {
+  const std::vector<std::span<const std::byte>> bytes = host_inputs(inputs);
+  if (!recall(key, bytes, run)) {
+    PTERO_ASSIGN_OR_RETURN(run.plan, make(key.after.get(), bytes, std::move(live)));
+    PTERO_RETURN_IF_ERROR(evaluate(run.plan->scalar_steps, graph_, bytes, run.scalars));
+    remembered_.push_front({std::move(key), run.plan});
+    if (remembered_.size() > capacity_) {
+      remembered_.pop_back();
+    }
+  }
+  PTERO_RETURN_IF_ERROR(check_scalars(run.plan->scalar_checks, graph_, run.scalars));
+  return run;
+}
+
+Status Planner::take_slots(PlannedRun& run, std::span<const int32_t> slots) const {
+  for (const uint32_t id : run.plan->device_scalars) {
+    const int32_t value = slots[*memory_.slots.slot_of[id]];
+    PTERO_REJECT_IF(value == kNoScalar, invalid_argument,
+                    "SymInt (value {}), computed on the device, does not fit 32 bits.", id);
+    run.scalars[id] = value;
+  }
+  return check_scalars(run.plan->scalar_checks, graph_, run.scalars);
+}
+
+std::vector<int32_t> Planner::slots(const PlannedRun& run) const {
+  std::vector<int32_t> slots = memory_.slots.initial;
+  for (size_t id = 0; id < run.scalars.size(); ++id) {
+    if (run.scalars[id]) {
+      // Nothing reads one that does not fit: what reads it has a range.
+      slots[*memory_.slots.slot_of[id]] = static_cast<int32_t>(
+          std::clamp<int64_t>(*run.scalars[id], kNoScalar, std::numeric_limits<int32_t>::max()));
+    }
+  }
+  return slots;
+}
+
+Result<std::shared_ptr<const Plan>> Planner::make(const Plan* after,
+                                                  std::span<const std::span<const std::byte>> bytes,
+                                                  LiveValues live) {
   auto plan = std::make_shared<Plan>();
-  for (size_t index = 0; index < graph_.chain.size(); ++index) {
+  size_t index = 0;
+  if (after != nullptr) {
+    index = after->next_call;
+    plan->splits = after->splits + 1;
+  } else {
+    for (size_t id = 0; id < graph_.values.size(); ++id) {
+      const auto* tensor = std::get_if<pte::GraphTensor>(&graph_.values[id]);
+      if (tensor != nullptr &&
+          std::find(graph_.inputs.begin(), graph_.inputs.end(), id) == graph_.inputs.end()) {
+        PTERO_ASSIGN_OR_RETURN(live.shapes[id], Shape::from(tensor->dims), "in value {}", id);
+      }
+    }
+  }
+  for (; index < graph_.chain.size(); ++index) {
     const std::string& name = graph_.chain[index].name;
     const Operator* op = operators_.find(name);
     PTERO_REJECT_IF(op == nullptr, unsupported, "This build does not run operator {}.", name);
-    OpCall call(graph_, index, device_, memory_.storage_of, memory_.aliases[index], live, *plan);
+    const Mark before(*plan);
+    OpCall call(graph_, index, device_, memory_, bytes, live, *plan);
     ++operator_calls_;
-    PTERO_RETURN_IF_ERROR(op->plan(call), "while planning operator {} ({})", index, name);
+    const Status status = op->plan(call);
+    if (plan->awaits) {
+      before.undo(*plan);
+      plan->next_call = index;
+      plan->live = std::make_shared<const LiveValues>(std::move(live));
+      return std::shared_ptr<const Plan>(std::move(plan));
+    }
+    PTERO_RETURN_IF_ERROR(status, "while planning operator {} ({})", index, name);
   }
+  const auto on_device = [&](uint32_t id) {
+    return live.scalars[id].where == ScalarState::Where::device;
+  };
   for (const uint32_t id : graph_.outputs) {
     plan->output_shapes.push_back(live.shapes[id]);
-    plan->output_scalars.push_back(live.scalars[id]);
+    plan->reads_scalars = plan->reads_scalars || on_device(id);
+  }
+  for (const ScalarCheck& check : plan->scalar_checks) {
+    plan->reads_scalars = plan->reads_scalars || on_device(check.id);
   }
   return std::shared_ptr<const Plan>(std::move(plan));
 }

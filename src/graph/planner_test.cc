@@ -63,12 +63,15 @@ struct Bench {
         planner(graph, memory, operators(), testing::default_device(), capacity) {}
 
   std::shared_ptr<const Plan> plan(std::vector<LiveInput> inputs) {
-    Result<std::shared_ptr<const Plan>> plan = planner.plan(inputs);
-    REQUIRE_MESSAGE(plan.ok(), (plan.ok() ? "" : plan.error().to_string()));
-    return *plan;
+    return run(std::move(inputs)).plan;
+  }
+  PlannedRun run(std::vector<LiveInput> inputs) {
+    Result<PlannedRun> run = planner.plan(inputs);
+    REQUIRE_MESSAGE(run.ok(), (run.ok() ? "" : run.error().to_string()));
+    return *std::move(run);
   }
   std::string failure(std::vector<LiveInput> inputs) {
-    const Result<std::shared_ptr<const Plan>> plan = planner.plan(inputs);
+    const Result<PlannedRun> plan = planner.plan(inputs);
     REQUIRE_FALSE(plan.ok());
     CHECK(plan.error().code() == ErrorCode::invalid_argument);
     return plan.error().to_string();
@@ -105,7 +108,6 @@ TEST_CASE("planner: dispatches name the storages, at the live shape") {
   CHECK(second.call == 1);
   CHECK(second.kernel.source == &kKernel);
   CHECK(plan->output_shapes == std::vector<Shape>{{3, 4}});
-  CHECK(plan->output_scalars == std::vector<std::optional<int64_t>>{std::nullopt});
 }
 
 TEST_CASE("planner: shapes do not leak from one plan into the next") {
@@ -180,10 +182,11 @@ TEST_CASE("planner: SymInt inputs are part of what a plan is for") {
   g.outputs({y, times});
   Bench bench(g);
   const auto two = bench.plan({shape({2}), {{}, 2}});
-  const auto three = bench.plan({shape({2}), {{}, 3}});
+  const auto run = bench.run({shape({2}), {{}, 3}});
+  const auto three = run.plan;
   CHECK(two->output_shapes[0] == Shape{4});
   CHECK(three->output_shapes[0] == Shape{6});
-  CHECK(three->output_scalars[1] == 3);
+  CHECK(run.scalars[times] == 3);
   CHECK(three->scalars_read == std::vector<std::pair<uint32_t, int64_t>>{{times, 3}});
   CHECK(bench.planner.operator_calls() == 2);
   // What does not count is ignored: a tensor's scalar, a SymInt's shape.
@@ -200,9 +203,11 @@ TEST_CASE("planner: a SymInt that an earlier call produces") {
   g.call("longer", {x, size, y});
   g.outputs({y, size});
   Bench bench(g);
-  const auto plan = bench.plan({shape({5})});
+  const auto run = bench.run({shape({5})});
+  const auto plan = run.plan;
   CHECK(plan->output_shapes[0] == Shape{25});
-  CHECK(plan->output_scalars[1] == 5);
+  CHECK(run.scalars[size] == 5);
+  CHECK(plan->scalars_read.empty());
   CHECK(plan->dispatches() == 1);
 }
 

@@ -5,113 +5,6 @@
 #include <utility>
 
 namespace ptero::graph {
-
-// One run: compile (when the plan is new), submit, read back.
-class SessionRun : public gpu::Pending<std::vector<RunOutput>> {
- public:
-  SessionRun(GraphSession& session, std::shared_ptr<const Plan> plan,
-             std::span<const RunInput> inputs)
-      : session_(session), plan_(std::move(plan)) {
-    for (const RunInput& input : inputs) {
-      kept_bytes_.emplace_back(input.bytes.begin(), input.bytes.end());
-      inputs_.push_back({input.live, kept_bytes_.back()});
-    }
-  }
-
-  gpu::WaitTarget wait_target() const override {
-    if (kernels_ != nullptr) {
-      return kernels_->wait_target();
-    }
-    return data_ != nullptr ? data_->wait_target() : gpu::WaitTarget{};
-  }
-
- private:
-  bool poll() override {
-    Result<bool> done = advance_run();
-    if (!done.ok()) {
-      return finish(std::move(done).error());
-    }
-    return *done && finish(std::move(outputs_));
-  }
-
-  Result<bool> advance_run() {
-    if (data_ == nullptr) {
-      PTERO_ASSIGN_OR_RETURN(const GraphSession::Ready* ready, find_ready());
-      if (ready == nullptr) {
-        return false;
-      }
-      PTERO_RETURN_IF_ERROR(start(*ready));
-      if (data_ == nullptr) {
-        return true;  // nothing to read back
-      }
-    }
-    if (!data_->advance()) {
-      return false;
-    }
-    PTERO_ASSIGN_OR_RETURN(gpu::ReadData data, data_->take());
-    for (size_t i = 0; i < data.size(); ++i) {
-      outputs_[read_outputs_[i]].bytes = std::move(data[i]);
-    }
-    return true;
-  }
-
-  Result<const GraphSession::Ready*> find_ready() {
-    if (const auto known = session_.ready_.find(plan_.get()); known != session_.ready_.end()) {
-      return &known->second;
-    }
-    if (kernels_ == nullptr) {
-      std::vector<gpu::KernelKey> keys;
-      for (const auto& command : plan_->commands) {
-        if (const auto* dispatch = std::get_if<PlannedDispatch>(&command)) {
-          keys.push_back(dispatch->kernel);
-        }
-      }
-      kernels_ = session_.device_.prepare(std::move(keys));
-    }
-    if (!kernels_->advance()) {
-      return nullptr;
-    }
-    PTERO_ASSIGN_OR_RETURN(const std::vector<gpu::Kernel> kernels, kernels_->take());
-    kernels_ = nullptr;
-    return session_.make_ready(plan_, kernels);
-  }
-
-  Status start(const GraphSession::Ready& ready) {
-    const pte::Graph& graph = session_.model_->graph();
-    PTERO_RETURN_IF_ERROR(session_.poison());
-    PTERO_RETURN_IF_ERROR(session_.write_inputs(inputs_));
-    std::vector<gpu::ReadRange> ranges;
-    for (size_t i = 0; i < graph.outputs.size(); ++i) {
-      RunOutput output{plan_->output_shapes[i], {}, plan_->output_scalars[i]};
-      const uint32_t id = graph.outputs[i];
-      if (const auto* tensor = std::get_if<pte::GraphTensor>(&graph.values[id])) {
-        const uint64_t bytes = output.shape.numel() * *pte::element_size(tensor->dtype);
-        if (bytes > 0) {
-          ranges.push_back(
-              {&session_.storage(*session_.model_->memory().storage_of[id]), 0, bytes});
-          read_outputs_.push_back(i);
-        }
-      }
-      outputs_.push_back(std::move(output));
-    }
-    session_.last_dispatches_ = plan_->dispatches();
-    if (ranges.empty()) {
-      return session_.device_.submit(ready.step);
-    }
-    PTERO_ASSIGN_OR_RETURN(data_, session_.device_.submit_and_read(&ready.step, ranges));
-    return ok_status();
-  }
-
-  GraphSession& session_;
-  std::shared_ptr<const Plan> plan_;
-  std::deque<std::vector<std::byte>> kept_bytes_;
-  std::vector<RunInput> inputs_;
-  std::unique_ptr<gpu::Pending<std::vector<gpu::Kernel>>> kernels_;
-  std::unique_ptr<gpu::Pending<gpu::ReadData>> data_;
-  std::vector<size_t> read_outputs_;  // entry i of the data belongs to this output
-  std::vector<RunOutput> outputs_;
-};
-
 GraphSession::GraphSession(std::shared_ptr<const GraphModel> model, SessionOptions options)
     : device_(model->device()),
       model_(std::move(model)),
@@ -164,13 +57,83 @@ const gpu::Buffer& GraphSession::storage(uint32_t id) const {
 
 Status GraphSession::write_inputs(std::span<const RunInput> inputs) {
   const pte::Graph& graph = model_->graph();
+  gpu::Step copies;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const uint32_t id = graph.inputs[i];
-    if (std::holds_alternative<pte::GraphTensor>(graph.values[id])) {
-      PTERO_RETURN_IF_ERROR(
-          device_.write(storage(*model_->memory().storage_of[id]), 0, inputs[i].bytes),
-          "while uploading input {}", i);
+    const auto* tensor = std::get_if<pte::GraphTensor>(&graph.values[id]);
+    if (tensor == nullptr) {
+      continue;
     }
+    const gpu::Buffer& target = storage(*model_->memory().storage_of[id]);
+    if (inputs[i].buffer == nullptr) {
+      PTERO_RETURN_IF_ERROR(device_.write(target, 0, inputs[i].bytes), "while uploading input {}",
+                            i);
+    } else if (const uint64_t bytes =
+                   inputs[i].live.shape.numel() * *pte::element_size(tensor->dtype);
+               bytes > 0) {
+      PTERO_RETURN_IF_ERROR(copies.copy(*inputs[i].buffer, 0, target, 0, whole_words(bytes)),
+                            "in input {}", i);
+    }
+  }
+  return copies.size() == 0 ? ok_status() : device_.submit(copies);
+}
+
+// Slots that the device computes are written before they are read, so what stands there now is of
+// no account; the host's are written when they change.
+Status GraphSession::write_slots(const PlannedRun& run) {
+  const std::optional<uint32_t>& slots = model_->memory().slot_storage;
+  if (!slots) {
+    return ok_status();
+  }
+  std::vector<int32_t> now = planner_.slots(run);
+  if (now == slots_) {
+    return ok_status();
+  }
+  PTERO_RETURN_IF_ERROR(device_.write(storage(*slots), 0, std::as_bytes(std::span(now))),
+                        "while uploading scalars");
+  slots_ = std::move(now);
+  return ok_status();
+}
+
+Status GraphSession::follow_scalars(const PlannedRun& run, Ready& ready) const {
+  for (const size_t index : run.plan->live_grids) {
+    const auto& dispatch = std::get<PlannedDispatch>(run.plan->commands[index]);
+    const LiveGrid& follow = *dispatch.live_grid;
+    if (!run.scalars[follow.id]) {
+      continue;  // only the device knows: the whole grid, as planned
+    }
+    gpu::Grid grid = dispatch.grid;
+    uint32_t& axis = follow.axis == 0 ? grid.x : follow.axis == 1 ? grid.y : grid.z;
+    const int64_t needed = (*run.scalars[follow.id] + follow.add + follow.divide - 1) /
+                           static_cast<int64_t>(follow.divide);
+    axis = static_cast<uint32_t>(std::clamp<int64_t>(needed, 1, axis));
+    PTERO_RETURN_IF_ERROR(ready.step.set_grid(index, grid));
+  }
+  return ok_status();
+}
+
+Status GraphSession::check_buffers(std::span<const RunInput> inputs,
+                                   std::span<const gpu::Buffer* const> outputs,
+                                   const Plan& plan) const {
+  const pte::Graph& graph = model_->graph();
+  const auto check = [&](const char* what, size_t i, uint32_t id, const Shape& shape,
+                         const gpu::Buffer* buffer) -> Status {
+    const auto* tensor = std::get_if<pte::GraphTensor>(&graph.values[id]);
+    if (buffer == nullptr || tensor == nullptr) {
+      return ok_status();
+    }
+    const uint64_t bytes = whole_words(shape.numel() * *pte::element_size(tensor->dtype));
+    PTERO_REJECT_IF(buffer->size() < bytes, invalid_argument,
+                    "Buffer ({} bytes) for {} {} is smaller than its shape {} takes ({}).",
+                    buffer->size(), what, i, to_string(shape), bytes);
+    return ok_status();
+  };
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    PTERO_RETURN_IF_ERROR(
+        check("input", i, graph.inputs[i], inputs[i].live.shape, inputs[i].buffer));
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    PTERO_RETURN_IF_ERROR(check("output", i, graph.outputs[i], plan.output_shapes[i], outputs[i]));
   }
   return ok_status();
 }
@@ -204,8 +167,8 @@ Status GraphSession::reserve_scratch(const Plan& plan) {
   return ok_status();
 }
 
-Result<const GraphSession::Ready*> GraphSession::make_ready(
-    std::shared_ptr<const Plan> plan, const std::vector<gpu::Kernel>& kernels) {
+Result<GraphSession::Ready*> GraphSession::make_ready(std::shared_ptr<const Plan> plan,
+                                                      const std::vector<gpu::Kernel>& kernels) {
   PTERO_RETURN_IF_ERROR(reserve_scratch(*plan));
   // Forget what the planner has forgotten.
   std::erase_if(ready_, [](const auto& entry) { return entry.second.plan.use_count() == 1; });
@@ -236,26 +199,6 @@ Result<const GraphSession::Ready*> GraphSession::make_ready(
   }
   const Plan* key = plan.get();
   return &ready_.insert_or_assign(key, std::move(ready)).first->second;
-}
-
-Result<std::unique_ptr<gpu::Pending<std::vector<RunOutput>>>> GraphSession::run(
-    std::span<const RunInput> inputs) {
-  std::vector<LiveInput> live;
-  for (const RunInput& input : inputs) {
-    live.push_back(input.live);
-  }
-  PTERO_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, planner_.plan(live));
-  const pte::Graph& graph = model_->graph();
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (const auto* tensor = std::get_if<pte::GraphTensor>(&graph.values[graph.inputs[i]])) {
-      const uint64_t bytes = live[i].shape.numel() * *pte::element_size(tensor->dtype);
-      PTERO_REJECT_IF(inputs[i].bytes.size() != bytes, invalid_argument,
-                      "Size ({} bytes) of input {} differs from what its shape {} takes ({}).",
-                      inputs[i].bytes.size(), i, to_string(live[i].shape), bytes);
-    }
-  }
-  return std::unique_ptr<gpu::Pending<std::vector<RunOutput>>>(
-      std::make_unique<SessionRun>(*this, std::move(plan), inputs));
 }
 
 }  // namespace ptero::graph

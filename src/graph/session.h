@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/result.h"
 #include "gpu/device.h"
 #include "gpu/step.h"
@@ -24,18 +25,26 @@ struct SessionOptions {
   bool poison_activations = false;
 };
 
-// One input of a run: a tensor's live shape and dense bytes in the graph's own type, or the value
-// of a SymInt. The bytes are read during run() only.
+// One input of a run: a tensor's live shape and its dense elements in the graph's own type, in host
+// memory or in a buffer of the same device; or the value of a SymInt. Host bytes are read during
+// run() only; a buffer stays as it is until the run is done, and holds whole words.
 struct RunInput {
   LiveInput live;
   std::span<const std::byte> bytes;
+  const gpu::Buffer* buffer = nullptr;
 };
 
 struct RunOutput {
   Shape shape;                    // live
-  std::vector<std::byte> bytes;   // dense, in the graph's own type; empty for a SymInt
+  std::vector<std::byte> bytes;   // dense, in the graph's own type; empty for a SymInt, and for
+                                  // what went to a buffer
   std::optional<int64_t> scalar;  // of a SymInt
 };
+
+// Buffers hold whole words of 4 bytes.
+constexpr uint64_t whole_words(uint64_t bytes) {
+  return ceil_div<uint64_t>(bytes, 4) * 4;
+}
 
 // Threads: as the device. One run at a time; the next may start when the one before is done or
 // was dropped. Caches keep what runs leave in them.
@@ -45,18 +54,23 @@ class GraphSession {
                                                       SessionOptions options = {});
   ~GraphSession();
 
-  // Plans (or finds the plan), compiles what is new, uploads, runs in one submit and reads the
-  // outputs back. The session outlives the operation.
+  // Plans (or finds the plan), compiles what is new, uploads, runs in one compute pass and reads
+  // the outputs back. The session outlives the operation.
+  // `outputs`: a buffer of the same device for each tensor output that shall stay there, null for
+  // those to read back; empty: read all back. Buffers hold whole words and are complete, in the
+  // order of the queue, once the operation is done.
   Result<std::unique_ptr<gpu::Pending<std::vector<RunOutput>>>> run(
-      std::span<const RunInput> inputs);
+      std::span<const RunInput> inputs, std::vector<const gpu::Buffer*> outputs = {});
 
   // Writes zeros into every cache.
   Status reset();
 
   const GraphModel& model() const { return *model_; }
   const Planner& planner() const { return planner_; }
-  // Dispatches of the last run that was started; 0 before.
+  // Of the last run that was started, so far: dispatches, and how often it was split to read a
+  // SymInt back.
   size_t last_dispatches() const { return last_dispatches_; }
+  size_t last_splits() const { return last_splits_; }
 
  private:
   friend class SessionRun;
@@ -69,11 +83,15 @@ class GraphSession {
   explicit GraphSession(std::shared_ptr<const GraphModel> model, SessionOptions options);
   Status allocate();
   const gpu::Buffer& storage(uint32_t id) const;
+  Status check_buffers(std::span<const RunInput> inputs,
+                       std::span<const gpu::Buffer* const> outputs, const Plan& plan) const;
   Status write_inputs(std::span<const RunInput> inputs);
+  Status write_slots(const PlannedRun& run);
+  Status follow_scalars(const PlannedRun& run, Ready& ready) const;
   Status poison();
   Status reserve_scratch(const Plan& plan);
-  Result<const Ready*> make_ready(std::shared_ptr<const Plan> plan,
-                                  const std::vector<gpu::Kernel>& kernels);
+  Result<Ready*> make_ready(std::shared_ptr<const Plan> plan,
+                            const std::vector<gpu::Kernel>& kernels);
 
   gpu::Device device_;
   std::shared_ptr<const GraphModel> model_;
@@ -82,7 +100,9 @@ class GraphSession {
   std::vector<gpu::Buffer> buffers_;  // by storage; empty where the model has weights
   std::vector<gpu::Buffer> scratch_;  // slot i serves Plan::scratch[i] of every plan
   std::unordered_map<const Plan*, Ready> ready_;
+  std::vector<int32_t> slots_;  // as last written
   size_t last_dispatches_ = 0;
+  size_t last_splits_ = 0;
 };
 
 }  // namespace ptero::graph

@@ -93,7 +93,9 @@ Result<Planned> plan_graph(const GraphBuilder& builder, const OperatorRegistry& 
   for (size_t i = 0; i < live.size(); ++i) {
     inputs[i].shape = live[i];
   }
-  PTERO_ASSIGN_OR_RETURN(planned.plan, planner.plan(inputs));
+  PTERO_ASSIGN_OR_RETURN(PlannedRun run, planner.plan(inputs));
+  planned.plan = std::move(run.plan);
+  planned.scalars = std::move(run.scalars);
   return planned;
 }
 

@@ -58,6 +58,7 @@ struct Planned {
   pte::Graph graph;
   MemoryPlan memory;
   std::shared_ptr<const Plan> plan;
+  ScalarValues scalars;
 
   // Command i; a test that asks for another kind fails.
   const PlannedDispatch& dispatch(size_t i) const;

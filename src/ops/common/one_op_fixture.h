@@ -67,7 +67,8 @@ class OneOpFixture {
     for (size_t i = 0; i < live.size(); ++i) {
       inputs.at(i).shape = live[i];
     }
-    return planner.plan(inputs);
+    PTERO_ASSIGN_OR_RETURN(graph::PlannedRun run, planner.plan(inputs));
+    return std::move(run.plan);
   }
 
   // The error of such a call, which must fail.

@@ -1,71 +1,133 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Integers that are known only when the graph runs, computed on the host as plans are made.
+// Integers that are known only when the graph runs: on the host as far as it can know them, in
+// slots on the device otherwise.
+#include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <optional>
 
 #include "graph/op_call.h"
 #include "graph/operator.h"
+#include "ops/scalar/scalar_arithmetic.wgsl.h"
+#include "ops/scalar/select_scalar.wgsl.h"
 
 namespace ptero::ops {
 namespace {
 
 using graph::OpCall;
+using graph::ScalarFunction;
+using graph::TensorRef;
 
-// Kernels take i32, so that is the range of all symbolic integers. Nothing below overflows 64 bits.
-Result<int64_t> in_range(const OpCall& op, int64_t value) {
-  PTERO_REJECT_IF(
-      value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max(),
-      invalid_argument, "Value ({}) in {} does not fit 32 bits.", value, op.name());
-  return value;
+constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
+constexpr int64_t kHighest = std::numeric_limits<int64_t>::max();
+
+Error too_large(int64_t a, const char* op, int64_t b) {
+  return make_error(ErrorCode::invalid_argument, "{} {} {} does not fit 64 bits.", a, op, b);
 }
 
-struct ScalarRow {
-  const char* name;
-  std::optional<int64_t> (*compute)(int64_t a, int64_t b);  // empty: a division by zero
-};
+Result<int64_t> add(int64_t a, int64_t b) {
+  if (b < 0 ? a < kLowest - b : a > kHighest - b) {
+    return too_large(a, "+", b);
+  }
+  return a + b;
+}
 
-constexpr ScalarRow kRows[] = {
-    {"add", [](int64_t a, int64_t b) -> std::optional<int64_t> { return a + b; }},
-    {"sub", [](int64_t a, int64_t b) -> std::optional<int64_t> { return a - b; }},
-    {"mul", [](int64_t a, int64_t b) -> std::optional<int64_t> { return a * b; }},
-    {"floordiv",
-     [](int64_t a, int64_t b) -> std::optional<int64_t> {
-       if (b == 0) {
-         return std::nullopt;
-       }
-       // Rounds down, as Python does, where C++ rounds towards 0.
-       return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
-     }},
-};
+Result<int64_t> sub(int64_t a, int64_t b) {
+  const std::optional<int64_t> result = graph::difference(a, b);
+  if (!result) {
+    return too_large(a, "-", b);
+  }
+  return *result;
+}
 
-Status plan_scalar(OpCall& op, const ScalarRow& row) {
-  PTERO_ASSIGN_OR_RETURN(int64_t a, op.integer(0));
-  PTERO_ASSIGN_OR_RETURN(int64_t b, op.integer(1));
-  PTERO_ASSIGN_OR_RETURN(a, in_range(op, a));
-  PTERO_ASSIGN_OR_RETURN(b, in_range(op, b));
-  const std::optional<int64_t> result = row.compute(a, b);
-  PTERO_REJECT_IF(!result, invalid_argument, "Value ({}) is divided by 0.", a);
-  PTERO_ASSIGN_OR_RETURN(const int64_t value, in_range(op, *result));
-  return op.set_scalar(value);
+Result<int64_t> mul(int64_t a, int64_t b) {
+  if (a == 0 || b == 0) {
+    return 0;
+  }
+  // Division by -1 is the one that overflows itself.
+  const bool fits = a == -1   ? b != kLowest
+                    : b == -1 ? a != kLowest
+                    : b > 0   ? a <= kHighest / b && a >= kLowest / b
+                              : a >= kHighest / b && a <= kLowest / b;
+  if (!fits) {
+    return too_large(a, "*", b);
+  }
+  return a * b;
+}
+
+// Rounds down, as Python does, where C++ rounds towards 0.
+Result<int64_t> floordiv(int64_t a, int64_t b) {
+  PTERO_REJECT_IF(b == 0, invalid_argument, "Value ({}) is divided by 0.", a);
+  if (a == kLowest && b == -1) {
+    return too_large(a, "/", b);
+  }
+  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+}
+
+// In the order of the kernel's p.op.
+constexpr ScalarFunction kFunctions[] = {
+    {"add", add, 1}, {"sub", sub, -1}, {"mul", mul}, {"floordiv", floordiv}};
+
+// [a, b, out]
+Status plan_function(OpCall& op, const ScalarFunction& function) {
+  PTERO_ASSIGN_OR_RETURN(const bool on_host, op.set_scalar(function, 0, 1));
+  if (on_host) {
+    return ok_status();
+  }
+  constexpr int64_t kAny = std::numeric_limits<int32_t>::max();
+  PTERO_ASSIGN_OR_RETURN(const graph::Slot a, op.slot(0, -kAny, kAny));
+  PTERO_ASSIGN_OR_RETURN(const graph::Slot b, op.slot(1, -kAny, kAny));
+  PTERO_ASSIGN_OR_RETURN(const uint32_t result, op.set_scalar_on_device());
+  return op.dispatch({{&wgsl::kScalarArithmetic}, {op.slots()}, {}},
+                     wgsl::ScalarArithmeticParams{
+                         .a = a.index,
+                         .b = b.index,
+                         .result = result,
+                         .op = static_cast<uint32_t>(&function - std::begin(kFunctions))});
 }
 
 // [x, dim, out]: the live size.
 Status plan_size(OpCall& op) {
-  PTERO_ASSIGN_OR_RETURN(const graph::TensorRef x, op.tensor(0));
+  PTERO_ASSIGN_OR_RETURN(const TensorRef x, op.tensor(0));
   PTERO_ASSIGN_OR_RETURN(const int64_t dim, op.integer(1));
   PTERO_ASSIGN_OR_RETURN(const size_t axis, graph::normalize_axis(dim, x.shape.rank()));
-  PTERO_ASSIGN_OR_RETURN(const int64_t size, in_range(op, x.shape[axis]));
-  return op.set_scalar(size);
+  return op.set_scalar(x.shape[axis]);
+}
+
+// [x, dim, index, out]: an element of x, whose other dimensions are 1.
+Status plan_select(OpCall& op) {
+  PTERO_ASSIGN_OR_RETURN(const TensorRef x, op.tensor(0));
+  PTERO_ASSIGN_OR_RETURN(const int64_t dim, op.integer(1));
+  PTERO_ASSIGN_OR_RETURN(const size_t axis, graph::normalize_axis(dim, x.shape.rank()));
+  PTERO_ASSIGN_OR_RETURN(const int64_t index, op.integer(2));
+  const int64_t size = x.shape[axis];
+  PTERO_REJECT_IF(x.numel() != x.shape[axis], unsupported,
+                  "A tensor {} has more than one element at an index of dimension {}.",
+                  to_string(x.shape), axis);
+  PTERO_REJECT_IF(index < -size || index >= size, invalid_argument,
+                  "Index ({}) lies outside dimension {} of a tensor {}.", index, axis,
+                  to_string(x.shape));
+  const auto element = static_cast<uint32_t>(index < 0 ? index + size : index);
+  PTERO_ASSIGN_OR_RETURN(const bool on_host, op.set_scalar_element(x, element));
+  if (on_host) {
+    return ok_status();
+  }
+  PTERO_REJECT_IF(x.dtype != pte::GraphDtype::int32, unsupported,
+                  "Element type ({}) of tensor {} has no kernel in this operator.",
+                  pte::name_of(x.dtype), x.id);
+  PTERO_ASSIGN_OR_RETURN(const uint32_t result, op.set_scalar_on_device());
+  return op.dispatch({{&wgsl::kSelectScalar}, {x, op.slots()}, {}},
+                     wgsl::SelectScalarParams{.element = element, .result = result});
 }
 
 }  // namespace
 
 void register_scalar(graph::OperatorRegistry& operators) {
-  for (const ScalarRow& row : kRows) {
-    operators.add(row.name, [&row](OpCall& op) { return plan_scalar(op, row); });
+  for (const ScalarFunction& function : kFunctions) {
+    operators.add(std::string(function.name),
+                  [&function](OpCall& op) { return plan_function(op, function); });
   }
   operators.add("sym_size.int", plan_size);
+  operators.add("et_vk.select_as_symint.default", plan_select);
 }
 
 }  // namespace ptero::ops
