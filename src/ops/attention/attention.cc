@@ -43,10 +43,10 @@ Status use_mask(Attention& attention, const TensorRef& mask, uint32_t batches) {
   const Shape target{batches, heads, attention.rows, attention.keys};
   const auto common = graph::broadcast(mask.shape, target);
   const size_t rank = mask.shape.rank();
-  PTERO_REJECT_IF(!common.ok() || *common != target || rank == 0 ||
-                      mask.shape[rank - 1] != attention.keys,
-                  invalid_program, "Shape {} of the mask does not broadcast to {}.",
-                  to_string(mask.shape), to_string(target));
+  PTERO_REJECT_IF(
+      !common.ok() || *common != target || rank == 0 || mask.shape[rank - 1] != attention.keys,
+      invalid_program, "Shape {} of the mask does not broadcast to {}.", to_string(mask.shape),
+      to_string(target));
   const auto strides = graph::broadcast_strides(mask.shape, target);
   PTERO_REJECT_IF(batches > 1 && heads > 1 && strides[0] != heads * strides[1], unsupported,
                   "A mask of shape {} for queries of {} is neither the same for all heads of all "
@@ -170,10 +170,10 @@ Status plan_sdpa(OpCall& op, AttentionRoute route) {
   PTERO_REJECT_IF(q.rank() != 4, invalid_program,
                   "Rank ({}) of the queries is not 4 ([batches, heads, rows, elements]).",
                   q.rank());
-  PTERO_REJECT_IF(k != attention.v.shape || k.rank() != 4 || k[0] != q[0] || k[1] != q[1] ||
-                      k[3] != q[3],
-                  invalid_program, "Queries, keys and values ({}, {} and {}) do not go together.",
-                  to_string(q), to_string(k), to_string(attention.v.shape));
+  PTERO_REJECT_IF(
+      k != attention.v.shape || k.rank() != 4 || k[0] != q[0] || k[1] != q[1] || k[3] != q[3],
+      invalid_program, "Queries, keys and values ({}, {} and {}) do not go together.", to_string(q),
+      to_string(k), to_string(attention.v.shape));
   PTERO_RETURN_IF_ERROR(require_same_type(attention.k, attention.v));
   PTERO_ASSIGN_OR_RETURN(attention.scale,
                          op.number_or(4, 1 / std::sqrt(static_cast<double>(q[3]))));

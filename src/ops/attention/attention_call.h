@@ -11,7 +11,8 @@
 
 namespace ptero::ops {
 
-// y = softmax(q k' * scale + mask) v. Strides are in elements, as attention_part.wgsl explains them.
+// y = softmax(q k' * scale + mask) v. Strides are in elements, as attention_part.wgsl explains
+// them.
 struct Attention {
   graph::TensorRef q;
   graph::TensorRef k;

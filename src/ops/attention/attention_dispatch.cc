@@ -98,22 +98,22 @@ Status by_rows(OpCall& op, const Common& common) {
   PTERO_ASSIGN_OR_RETURN(const gpu::Grid grid, fold(op, blocks * attention.heads));
   auto overrides = common.overrides();
   overrides.push_back({"wg_size", static_cast<double>(wg_size)});
-  return op.dispatch({{&wgsl::kAttentionRows, common.prelude(common.q), std::move(overrides),
-                       common.features},
-                      common.inputs(attention.y),
-                      grid},
-                     common.params<wgsl::AttentionRowsParams>());
+  return op.dispatch(
+      {{&wgsl::kAttentionRows, common.prelude(common.q), std::move(overrides), common.features},
+       common.inputs(attention.y),
+       grid},
+      common.params<wgsl::AttentionRowsParams>());
 }
 
 Status by_tiles(OpCall& op, const Common& common) {
   const Attention& attention = common.attention;
   const uint64_t blocks = ceil_div<uint64_t>(attention.queries() / attention.heads, kTile);
   PTERO_ASSIGN_OR_RETURN(const gpu::Grid grid, fold(op, blocks * attention.heads));
-  return op.dispatch({{&wgsl::kAttentionTiles, common.prelude(common.q), common.overrides(),
-                       common.features},
-                      common.inputs(attention.y),
-                      grid},
-                     common.params<wgsl::AttentionTilesParams>());
+  return op.dispatch(
+      {{&wgsl::kAttentionTiles, common.prelude(common.q), common.overrides(), common.features},
+       common.inputs(attention.y),
+       grid},
+      common.params<wgsl::AttentionTilesParams>());
 }
 
 // Queries of a workgroup, and workgroups for one split.
@@ -122,8 +122,8 @@ uint32_t split_rows(const Attention& attention) {
   return static_cast<uint32_t>(std::min<uint64_t>(std::bit_ceil(queries), kSplitRows));
 }
 uint64_t split_workgroups(const Attention& attention) {
-  return attention.heads * ceil_div<uint64_t>(attention.queries() / attention.heads,
-                                              split_rows(attention));
+  return attention.heads *
+         ceil_div<uint64_t>(attention.queries() / attention.heads, split_rows(attention));
 }
 
 Status by_split(OpCall& op, const Common& common) {
@@ -140,24 +140,23 @@ Status by_split(OpCall& op, const Common& common) {
   }
   auto overrides = common.overrides();
   overrides.push_back({"parts", parts ? 1.0 : 0.0});
-  const std::string prelude = fmt::format("{}const kRows = {}u;\n",
-                                          common.prelude(parts ? "f32" : common.q),
-                                          split_rows(attention));
-  PTERO_RETURN_IF_ERROR(op.dispatch(
-      {{&wgsl::kAttentionSplit, prelude, std::move(overrides), common.features},
-       common.inputs(target),
-       {splits, static_cast<uint32_t>(workgroups), 1},
-       common.live_keys()},
-      common.params<wgsl::AttentionSplitParams>(splits)));
+  const std::string prelude = fmt::format(
+      "{}const kRows = {}u;\n", common.prelude(parts ? "f32" : common.q), split_rows(attention));
+  PTERO_RETURN_IF_ERROR(
+      op.dispatch({{&wgsl::kAttentionSplit, prelude, std::move(overrides), common.features},
+                   common.inputs(target),
+                   {splits, static_cast<uint32_t>(workgroups), 1},
+                   common.live_keys()},
+                  common.params<wgsl::AttentionSplitParams>(splits)));
   if (!parts) {
     return ok_status();
   }
   PTERO_ASSIGN_OR_RETURN(const gpu::Grid grid, fold(op, attention.queries()));
-  return op.dispatch({{&wgsl::kAttentionMerge, common.prelude(common.q), common.overrides(false),
-                       common.features},
-                      {target, common.slots, attention.y},
-                      grid},
-                     common.params<wgsl::AttentionMergeParams>(splits));
+  return op.dispatch(
+      {{&wgsl::kAttentionMerge, common.prelude(common.q), common.overrides(false), common.features},
+       {target, common.slots, attention.y},
+       grid},
+      common.params<wgsl::AttentionMergeParams>(splits));
 }
 
 Status materialized(OpCall& op, const Common& common) {
@@ -184,11 +183,11 @@ Status materialized(OpCall& op, const Common& common) {
                                      {common.slots, scores},
                                      queries},
                                     common.params<wgsl::AttentionSoftmaxParams>()));
-  return op.dispatch({{&wgsl::kAttentionWeigh, common.prelude(common.q), common.overrides(false),
-                       common.features},
-                      {scores, attention.v, common.slots, attention.y},
-                      fours},
-                     common.params<wgsl::AttentionWeighParams>());
+  return op.dispatch(
+      {{&wgsl::kAttentionWeigh, common.prelude(common.q), common.overrides(false), common.features},
+       {scores, attention.v, common.slots, attention.y},
+       fours},
+      common.params<wgsl::AttentionWeighParams>());
 }
 
 AttentionRoute choose(const OpCall& op, const Attention& attention) {

@@ -80,10 +80,17 @@ TEST_CASE("sdpa_with_kv_cache: caches of float16") {
   }
   for (const AttentionRoute route : kAttentionRoutes) {
     CAPTURE(route_name(route));
-    replay({.q_heads = 6, .kv_heads = 2, .dim = 32, .capacity = 96,
+    replay({.q_heads = 6,
+            .kv_heads = 2,
+            .dim = 32,
+            .capacity = 96,
             .cache_dtype = GraphDtype::float16},
            {40, 1, 3, 33, 1}, route);
-    replay({.q_heads = 6, .kv_heads = 2, .dim = 32, .capacity = 96, .dtype = GraphDtype::float16,
+    replay({.q_heads = 6,
+            .kv_heads = 2,
+            .dim = 32,
+            .capacity = 96,
+            .dtype = GraphDtype::float16,
             .cache_dtype = GraphDtype::float16},
            {40, 1, 3, 33, 1}, route, 2e-3, 1e-2);
   }
@@ -139,8 +146,8 @@ TEST_CASE("sdpa_with_kv_cache: a second conversation overwrites the first, posit
 TEST_CASE("sdpa_with_kv_cache: control: with the position pinned, later steps are wrong") {
   for (const AttentionRoute route : kAttentionRoutes) {
     CAPTURE(route_name(route));
-    CacheSession session(
-        {.q_heads = 4, .kv_heads = 2, .dim = 8, .capacity = 16, .pinned = 0}, route);
+    CacheSession session({.q_heads = 4, .kv_heads = 2, .dim = 8, .capacity = 16, .pinned = 0},
+                         route);
     CHECK(elements_off(session.step(0, 3).got, session.step(0, 3).want) > 0);  // other numbers
     const auto first = session.step(0, 3);
     CHECK(elements_off(first.got, first.want) == 0);
@@ -154,8 +161,8 @@ TEST_CASE("sdpa_with_kv_cache: a position beyond the cache is refused and change
                        AttentionRoute::automatic);
   auto step = session.step(0, 15);
   CHECK(elements_off(step.got, step.want) == 0);
-  CacheSession::Step none{Floats(2 * 4 * 8, 9.0f), Floats(2 * 2 * 8, 9.0f),
-                          Floats(2 * 2 * 8, 9.0f), {}, {}};
+  CacheSession::Step none{
+      Floats(2 * 4 * 8, 9.0f), Floats(2 * 2 * 8, 9.0f), Floats(2 * 2 * 8, 9.0f), {}, {}};
   gpu::testing::expect_error(session.start(15, 2, none), ErrorCode::invalid_argument,
                              {"15", "sdpa_with_kv_cache"});
   step = session.step(15, 1);  // sees the rows before as they were

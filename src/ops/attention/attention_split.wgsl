@@ -54,7 +54,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) in
     let key = tile + index;
     let at = head * p.kv_head + min(key, to - 1u) * p.kv_row;
     workgroupBarrier();
-    var scores: array<f32, kRows>;
+    var scores = array<f32, kRows>(); // see docs/kernels.md
     for (var i = 0u; i < kDim4; i += 1u) {
       let x = vec4f(k[at + i]);
       for (var r = 0u; r < kRows; r += 1u) {

@@ -41,7 +41,7 @@ inline const graph::OperatorRegistry& attention_operators(AttentionRoute route) 
   return registries[static_cast<size_t>(route)];
 }
 
-inline const char* route_name(AttentionRoute route) {
+inline std::string route_name(AttentionRoute route) {
   constexpr const char* kNames[] = {"automatic", "rows", "split", "tiles", "materialized"};
   return kNames[static_cast<size_t>(route)];
 }
@@ -56,14 +56,13 @@ inline uint16_t to_half(float value) {
     return static_cast<uint16_t>(bits >> 16 & 0x8000);
   }
   const uint32_t rounded = bits + 0xfff + (bits >> 13 & 1);
-  return static_cast<uint16_t>((bits >> 16 & 0x8000) |
-                               ((rounded & 0x7fffffff) - 0x38000000) >> 13);
+  return static_cast<uint16_t>((bits >> 16 & 0x8000) | ((rounded & 0x7fffffff) - 0x38000000) >> 13);
 }
 inline float from_half(uint16_t half) {
   if ((half & 0x7fff) == 0) {
     return 0;
   }
-  return std::bit_cast<float>((half & 0x8000u) << 16 | ((half & 0x7fffu) << 13) + 0x38000000u);
+  return std::bit_cast<float>((half & 0x8000u) << 16 | (((half & 0x7fffu) << 13) + 0x38000000u));
 }
 
 using Floats = std::vector<float>;
@@ -167,12 +166,9 @@ class CacheSession {
   CacheSession(CacheModel model, AttentionRoute route, uint32_t seed = 1)
       : model_(model), random_(seed) {
     graph::testing::GraphBuilder builder;
-    const uint32_t q =
-        builder.input({1, model.capacity, model.q_heads, model.dim}, model.dtype);
-    const uint32_t k =
-        builder.input({1, model.capacity, model.kv_heads, model.dim}, model.dtype);
-    const uint32_t v =
-        builder.input({1, model.capacity, model.kv_heads, model.dim}, model.dtype);
+    const uint32_t q = builder.input({1, model.capacity, model.q_heads, model.dim}, model.dtype);
+    const uint32_t k = builder.input({1, model.capacity, model.kv_heads, model.dim}, model.dtype);
+    const uint32_t v = builder.input({1, model.capacity, model.kv_heads, model.dim}, model.dtype);
     const graph::testing::Dims cache = {1, model.capacity, model.kv_heads, model.dim};
     const uint32_t k_cache = builder.constant("zeros", cache, model.cache_dtype);
     const uint32_t v_cache = builder.constant("zeros", cache, model.cache_dtype);

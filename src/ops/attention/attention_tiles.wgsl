@@ -50,7 +50,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   var largest = vec4f(kLowest);
   var total = vec4f();
   for (var tile = 0u; tile < end; tile += kTile) {
-    var scores: array<vec4f, 4>;
+    var scores = array<vec4f, 4>(); // see docs/kernels.md
     for (var slice = 0u; slice < kSlices; slice += 1u) {
       workgroupBarrier();
       for (var i = index; i < kTile * kSlice; i += kGroup) {

@@ -50,10 +50,9 @@ Result<MoveTypes> move_types(const TensorRef& value, const TensorRef& cache, uin
   PTERO_ASSIGN_OR_RETURN(const ElementType from, element_type(value));
   PTERO_ASSIGN_OR_RETURN(const ElementType to, element_type(cache));
   MoveTypes types;
-  types.prelude =
-      width == 1 ? fmt::format("alias T = {};\nalias C = {};\n", from.name, to.name)
-                 : fmt::format("alias T = vec{0}<{1}>;\nalias C = vec{0}<{2}>;\n", width, from.name,
-                               to.name);
+  types.prelude = width == 1 ? fmt::format("alias T = {};\nalias C = {};\n", from.name, to.name)
+                             : fmt::format("alias T = vec{0}<{1}>;\nalias C = vec{0}<{2}>;\n",
+                                           width, from.name, to.name);
   types.features = from.features | to.features;
   return types;
 }
@@ -104,8 +103,7 @@ Status plan_update_cache(OpCall& op) {
   }
   graph::Slot position;
   if (!indices) {
-    PTERO_ASSIGN_OR_RETURN(
-        position, op.slot(2, 0, int64_t{cache_rows.rows} - int64_t{rows.rows}));
+    PTERO_ASSIGN_OR_RETURN(position, op.slot(2, 0, int64_t{cache_rows.rows} - int64_t{rows.rows}));
   }
   const auto n = static_cast<uint32_t>(value.numel());
   if (n == 0) {
@@ -113,18 +111,15 @@ Status plan_update_cache(OpCall& op) {
   }
   PTERO_ASSIGN_OR_RETURN(const MoveTypes types, move_types(value, cache, 1));
   PTERO_ASSIGN_OR_RETURN(const gpu::Grid grid, linear_grid(op, n));
-  return op.dispatch({{&wgsl::kCacheUpdate,
-                       types.prelude,
-                       {{"indexed", indices ? 1.0 : 0.0}},
-                       types.features},
-                      {value, indices ? graph::BufferRef(value) : op.slots(),
-                       indices.value_or(value), cache},
-                      grid},
-                     wgsl::CacheUpdateParams{.n = n,
-                                             .width = rows.heads * rows.dim,
-                                             .rows = rows.rows,
-                                             .capacity = cache_rows.rows,
-                                             .slot = position.index});
+  return op.dispatch(
+      {{&wgsl::kCacheUpdate, types.prelude, {{"indexed", indices ? 1.0 : 0.0}}, types.features},
+       {value, indices ? graph::BufferRef(value) : op.slots(), indices.value_or(value), cache},
+       grid},
+      wgsl::CacheUpdateParams{.n = n,
+                              .width = rows.heads * rows.dim,
+                              .rows = rows.rows,
+                              .capacity = cache_rows.rows,
+                              .slot = position.index});
 }
 
 }  // namespace ptero::ops

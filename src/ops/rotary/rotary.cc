@@ -91,16 +91,15 @@ Status dispatch_rotation(OpCall& op, const Rotation& rotation, wgsl::RotaryParam
     PTERO_ASSIGN_OR_RETURN(yk, op.scratch(4));  // what is written is bound once
   }
   PTERO_ASSIGN_OR_RETURN(const gpu::Grid grid, linear_grid(op, pairs));
-  return op.dispatch({{&wgsl::kRotary,
-                       fmt::format("{}alias F = {};\n", type.alias(), table.name),
-                       {{"halves", rotation.halves ? 1.0 : 0.0},
-                        {"positioned", rotation.position ? 1.0 : 0.0}},
-                       type.features | table.features},
-                      {rotation.q, rotation.k.value_or(rotation.q), rotation.cosines,
-                       rotation.sines, rotation.position ? op.slots() : BufferRef(rotation.q),
-                       rotation.yq, yk},
-                      grid},
-                     params);
+  return op.dispatch(
+      {{&wgsl::kRotary,
+        fmt::format("{}alias F = {};\n", type.alias(), table.name),
+        {{"halves", rotation.halves ? 1.0 : 0.0}, {"positioned", rotation.position ? 1.0 : 0.0}},
+        type.features | table.features},
+       {rotation.q, rotation.k.value_or(rotation.q), rotation.cosines, rotation.sines,
+        rotation.position ? op.slots() : BufferRef(rotation.q), rotation.yq, yk},
+       grid},
+      params);
 }
 
 // xq, xk, cos, sin; produces both rotated
