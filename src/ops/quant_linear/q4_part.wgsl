@@ -44,10 +44,10 @@ fn ordered(word: u32) -> u32 {
 
 // The first and the last four elements of a word.
 fn first_half(word: u32) -> vec4f {
-  return vec4f((vec4u(word) >> vec4u(0u, 4u, 8u, 12u)) & vec4u(15u)) - 8.0;
+  return vec4f(vec4i((vec4u(word) >> vec4u(0u, 4u, 8u, 12u)) & vec4u(15u))) - 8.0;
 }
 fn last_half(word: u32) -> vec4f {
-  return vec4f((vec4u(word) >> vec4u(16u, 20u, 24u, 28u)) & vec4u(15u)) - 8.0;
+  return vec4f(vec4i((vec4u(word) >> vec4u(16u, 20u, 24u, 28u)) & vec4u(15u))) - 8.0;
 }
 
 fn scale_at(word: u32, n: u32) -> f32 {
