@@ -146,8 +146,8 @@ Status bench(gpu::Device& device, const Shape& shape) {
   fmt::print(
       "| {:>4} x {:>6} x {:>5} : {:>4} | {:<16} | {:>9.1f} | {:>9.1f} | {:>8.2f} | {:>7.1f} | "
       "{:>8.1f} |\n",
-      shape.m, shape.n, shape.k, shape.group, job.kernel, time, processor, shape.weights() / time / 1e3,
-      bytes / time / 1e3, 2 * shape.weights() * shape.m / time / 1e3);
+      shape.m, shape.n, shape.k, shape.group, job.kernel, time, processor,
+      shape.weights() / time / 1e3, bytes / time / 1e3, 2 * shape.weights() * shape.m / time / 1e3);
   return ok_status();
 }
 

@@ -165,7 +165,8 @@ Status dispatch_part(OpCall& op, const Layer& layer, const Part& part) {
   switch (route.kernel) {
     case Q4Kernel::column:
       key.source = &wgsl::kQ4Column;
-      key.prelude += fmt::format("const kRows = {}u;\nconst kColumns = {}u;\n", route.rows, route.columns / route.threads);
+      key.prelude += fmt::format("const kRows = {}u;\nconst kColumns = {}u;\n", route.rows,
+                                 route.columns / route.threads);
       return dispatch_words<wgsl::Q4ColumnParams>(op, layer, part, std::move(key), buffers, firsts,
                                                   flags, *grid);
     case Q4Kernel::gemv:
