@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How fast 4-bit linear layers run on this machine, as their operator plans them: time of a
+// dispatch in a dependent sequence, the median of several runs, and the least time that the process
+// spent on it on all cores, which on a software adapter says more when the machine is shared.
+// Usage: q4_linear_bench [MxNxK[:group] ...], with PTERO_ADAPTER to choose an adapter.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "gpu/device.h"
+#include "gpu/native/wait.h"
+#include "gpu/step.h"
+#include "graph/memory_plan.h"
+#include "graph/model.h"
+#include "graph/planner.h"
+#include "ops/all_operators.h"
+#include "pte/graph.h"
+
+namespace {
+
+using namespace ptero;
+using Clock = std::chrono::steady_clock;
+
+struct Shape {
+  uint32_t m = 1;
+  uint32_t n = 0;
+  uint32_t k = 0;
+  uint32_t group = 32;
+
+  double weights() const { return static_cast<double>(n) * k; }
+};
+
+// "1x1536x576:32"
+Result<Shape> parse_shape(std::string_view text) {
+  std::array<uint32_t, 4> numbers = {0, 0, 0, 32};
+  const char* at = text.data();
+  const char* end = at + text.size();
+  size_t count = 0;
+  while (count < numbers.size()) {
+    const auto parsed = std::from_chars(at, end, numbers[count]);
+    PTERO_REJECT_IF(parsed.ec != std::errc(), invalid_argument,
+                    "Shape ({}) is not of the form MxNxK or MxNxK:group.", text);
+    ++count;
+    at = parsed.ptr;
+    if (at == end) {
+      break;
+    }
+    ++at;
+  }
+  PTERO_REJECT_IF(count < 3 || numbers[3] == 0, invalid_argument,
+                  "Shape ({}) is not of the form MxNxK or MxNxK:group.", text);
+  return Shape{numbers[0], numbers[1], numbers[2], numbers[3]};
+}
+
+pte::Graph make_graph(const Shape& shape) {
+  pte::Graph graph;
+  const auto tensor = [&](std::vector<uint32_t> dims, pte::GraphDtype dtype) {
+    pte::GraphTensor made;
+    made.dtype = dtype;
+    made.dims = std::move(dims);
+    graph.values.emplace_back(std::move(made));
+    return static_cast<uint32_t>(graph.values.size() - 1);
+  };
+  const uint32_t x = tensor({shape.m, shape.k}, pte::GraphDtype::float32);
+  const uint32_t weight = tensor({shape.n, (shape.k + 7) / 8 * 4}, pte::GraphDtype::uint8);
+  const uint32_t scales = tensor({(shape.k + shape.group - 1) / shape.group, (shape.n + 3) / 4 * 4},
+                                 pte::GraphDtype::float32);
+  const uint32_t y = tensor({shape.m, shape.n}, pte::GraphDtype::float32);
+  graph.inputs = {x, weight, scales};
+  graph.outputs = {y};
+  graph.values.emplace_back(int64_t{shape.group});
+  graph.values.emplace_back();  // no bias
+  graph.chain = {{0, "et_vk.linear_q4gsw.default", {x, weight, scales, y + 1, y + 2, y}}};
+  return graph;
+}
+
+// Memory for every storage of the plan, and the layer recorded `repeats` times.
+struct Job {
+  std::vector<gpu::Buffer> storages;
+  gpu::Step step;
+  std::string kernel;
+};
+
+Result<Job> record(gpu::Device& device, const Shape& shape, int repeats) {
+  const pte::Graph graph = make_graph(shape);
+  PTERO_ASSIGN_OR_RETURN(const graph::MemoryPlan memory,
+                         graph::plan_memory(graph, ops::all_operators()));
+  graph::Planner planner(graph, memory, ops::all_operators(), graph::device_facts(device));
+  PTERO_ASSIGN_OR_RETURN(const auto inputs, planner.largest_inputs());
+  PTERO_ASSIGN_OR_RETURN(const auto plan, planner.plan(inputs));
+  Job job;
+  for (const graph::Storage& storage : memory.storages) {
+    PTERO_ASSIGN_OR_RETURN(gpu::Buffer buffer,
+                           device.create_buffer(storage.label, storage.bytes, storage.kind));
+    job.storages.push_back(std::move(buffer));
+  }
+  for (int i = 0; i < repeats; ++i) {
+    for (const auto& command : plan->commands) {
+      const auto& dispatch = std::get<graph::PlannedDispatch>(command);
+      PTERO_ASSIGN_OR_RETURN(const auto kernels, gpu::wait_for(device.prepare({dispatch.kernel})));
+      std::vector<gpu::Binding> bindings;
+      for (const graph::PlannedBinding& binding : dispatch.bindings) {
+        bindings.push_back({&job.storages[binding.id], binding.offset, binding.size});
+      }
+      PTERO_ASSIGN_OR_RETURN(const gpu::BindGroup group, device.bind(kernels[0], bindings));
+      PTERO_RETURN_IF_ERROR(job.step.dispatch(
+          kernels[0], group, std::span<const std::byte>(dispatch.params), dispatch.grid));
+      job.kernel = kernels[0].name();
+    }
+  }
+  return job;
+}
+
+Status bench(gpu::Device& device, const Shape& shape) {
+  constexpr int kRuns = 7;
+  const bool software = device.adapter().is_software();
+  const double work = shape.weights() * (software ? 40.0 : 1.0) * shape.m;
+  const int repeats = static_cast<int>(std::clamp(3e9 / work, 4.0, 200.0));
+  PTERO_ASSIGN_OR_RETURN(const Job job, record(device, shape, repeats));
+  std::vector<double> times;
+  std::vector<double> processor_times;
+  for (int i = -2; i < kRuns; ++i) {
+    const auto start = Clock::now();
+    const std::clock_t processor_start = std::clock();
+    PTERO_RETURN_IF_ERROR(device.submit(job.step));
+    PTERO_RETURN_IF_ERROR(gpu::wait_for(device.finished()));
+    const std::chrono::duration<double, std::micro> time = Clock::now() - start;
+    if (i >= 0) {
+      times.push_back(time.count() / repeats);
+      processor_times.push_back(1e6 * static_cast<double>(std::clock() - processor_start) /
+                                CLOCKS_PER_SEC / repeats);
+    }
+  }
+  std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());
+  const double time = times[kRuns / 2];
+  const double processor = *std::min_element(processor_times.begin(), processor_times.end());
+  const double bytes = shape.weights() * (0.5 + 4.0 / shape.group);
+  fmt::print(
+      "| {:>4} x {:>6} x {:>5} : {:>4} | {:<16} | {:>9.1f} | {:>9.1f} | {:>8.2f} | {:>7.1f} | "
+      "{:>8.1f} |\n",
+      shape.m, shape.n, shape.k, shape.group, job.kernel, time, processor,
+      shape.weights() / time / 1e3, bytes / time / 1e3, 2 * shape.weights() * shape.m / time / 1e3);
+  return ok_status();
+}
+
+Status run(std::vector<std::string> arguments) {
+  if (arguments.empty()) {
+    arguments = {"1x1536x576",  "1x576x1536",  "1x49152x576", "127x1536x576", "127x576x1536",
+                 "1x2048x2048", "1x8192x2048", "1x2048x8192", "32x2048x2048"};
+  }
+  const char* wanted = std::getenv("PTERO_ADAPTER");
+  PTERO_ASSIGN_OR_RETURN(const gpu::Instance instance, gpu::Instance::create());
+  PTERO_ASSIGN_OR_RETURN(const auto adapters, gpu::list_adapters(instance));
+  PTERO_ASSIGN_OR_RETURN(const gpu::Adapter adapter,
+                         gpu::choose_adapter(adapters, wanted != nullptr ? wanted : ""));
+  PTERO_ASSIGN_OR_RETURN(gpu::Device device,
+                         gpu::wait_for(gpu::Device::open(adapter, {.robustness = false})));
+  fmt::print("4-bit linear layers on {} ({})\n\n", adapter.info().name, adapter.info().driver);
+  fmt::print("| {:<27} | {:<16} | {:>9} | {:>9} | {:>8} | {:>7} | {:>8} |\n", "M x N x K : group",
+             "kernel", "us", "CPU us", "G weight/s", "GB/s", "GFLOP/s");
+  for (const std::string& argument : arguments) {
+    PTERO_ASSIGN_OR_RETURN(const Shape shape, parse_shape(argument));
+    PTERO_RETURN_IF_ERROR(bench(device, shape));
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Status status = run({argv + 1, argv + argc});
+  if (!status.ok()) {
+    fmt::print(stderr, "q4_linear_bench: {}\n", status.error().to_string());
+    return error_code_info(status.error().code()).exit_status;
+  }
+  return 0;
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// y = x times a matrix of 4-bit weights with a scale for each group of a row, plus a bias: what the
+// 4-bit linear operators have in common, and which kernel makes it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/result.h"
+#include "graph/op_call.h"
+
+namespace ptero::ops {
+
+// Two weights a byte, minus 8, times the scale of their group.
+struct Q4Linear {
+  graph::TensorRef x;                    // [..., K]
+  graph::TensorRef weight;               // bytes [N, at least K / 2]
+  graph::TensorRef scales;               // [groups, at least N], or [at least N] for one group
+  std::optional<graph::TensorRef> bias;  // at least N elements
+  graph::TensorRef y;                    // [..., N]
+  int64_t group_size = 0;
+  bool swapped = false;  // the first weight of a byte in its high half
+};
+
+enum class Q4Kernel : uint8_t {
+  any,     // every shape, one element at a time
+  column,  // few, independent invocations: adapters that run on a CPU
+  gemv,    // few rows of x, a workgroup a column: decoding
+  tile,    // many rows of x: prefill
+};
+
+struct Q4Shape {
+  uint64_t m = 0;
+  uint64_t n = 0;
+  uint64_t k = 0;
+  uint64_t group = 0;      // elements, at most k
+  uint64_t row_bytes = 0;  // of the weight
+};
+
+struct Q4Route {
+  Q4Kernel kernel = Q4Kernel::any;
+  uint32_t words = 1;     // of eight weights a load
+  uint32_t rows = 1;      // of x that a thread (column) or workgroup (gemv, tile) takes
+  uint32_t columns = 1;   // the same for rows of the weight
+  uint32_t threads = 64;  // a workgroup
+  bool subgroups = false;
+
+  bool operator==(const Q4Route&) const = default;
+};
+
+// Which kernel makes a product of this shape on such a device.
+Q4Route choose_q4_route(const Q4Shape& shape, const graph::DeviceFacts& device);
+
+// Checks that the tensors fit together, gives y its shape and records the dispatches. Weights and
+// scales that are too large for a binding are taken in blocks of N and of K.
+Status dispatch_q4_linear(graph::OpCall& op, Q4Linear linear);
+
+}  // namespace ptero::ops

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ops/quant_linear/q4_linear.h"
+
+#include <doctest/doctest.h>
+
+#include "ops/common/one_op_fixture.h"
+#include "ops/quant_linear/q4_any.wgsl.h"
+#include "ops/quant_linear/q4_column.wgsl.h"
+#include "ops/quant_linear/q4_gemv.wgsl.h"
+#include "ops/quant_linear/q4_gemv_subgroup.wgsl.h"
+#include "ops/quant_linear/q4_tile.wgsl.h"
+
+namespace ptero::ops {
+namespace {
+
+using graph::Shape;
+using pte::GraphDtype;
+
+Q4Shape whole_words(uint64_t m, uint64_t n, uint64_t k, uint64_t group) {
+  return {.m = m, .n = n, .k = k, .group = group, .row_bytes = k / 2};
+}
+
+// x, weight, scales, group, bias or Null, y
+std::vector<uint32_t> q4gsw(OneOpFixture& op, uint32_t m, uint32_t n, uint32_t k, uint32_t group,
+                            bool bias = false, GraphDtype type = GraphDtype::float32) {
+  const uint32_t x = op.input({m, k}, type);
+  const uint32_t weight = op.input({n, (k + 7) / 8 * 4}, GraphDtype::uint8);
+  const uint32_t scales = op.input({(k + group - 1) / group, (n + 3) / 4 * 4}, type);
+  const uint32_t size = op.value(int64_t{group});
+  const uint32_t addend = bias ? op.input({(n + 3) / 4 * 4}, type) : op.null();
+  return {x, weight, scales, size, addend, op.output({m, n}, type)};
+}
+
+TEST_CASE("q4 routes: a CPU takes columns, as wide as rows and groups allow") {
+  OneOpFixture op;
+  op.device.is_software = true;
+  const auto route = [&](const Q4Shape& shape) { return choose_q4_route(shape, op.device); };
+  CHECK(route(whole_words(1, 1536, 576, 32)) ==
+        Q4Route{.kernel = Q4Kernel::column, .words = 4, .rows = 1, .columns = 64, .threads = 16});
+  CHECK(route(whole_words(1, 49152, 576, 32)).columns == 128);
+  CHECK(route(whole_words(2, 49152, 576, 32)).columns == 64);
+  CHECK(route(whole_words(2, 64, 576, 32)).rows == 2);
+  CHECK(route(whole_words(3, 64, 576, 32)).rows == 4);
+  CHECK(route(whole_words(130, 64, 576, 32)).rows == 4);
+  CHECK(route(whole_words(1, 64, 576, 16)).words == 2);  // a load lies in one group
+  CHECK(route(whole_words(1, 64, 200, 40)).words == 1);
+  CHECK(route(whole_words(1, 64, 48, 48)).words == 2);  // rows of six words
+}
+
+TEST_CASE("q4 routes: a GPU shares rows among threads, and stages tiles of many") {
+  OneOpFixture op;
+  op.device.features = {gpu::Feature::subgroups};
+  const auto route = [&](const Q4Shape& shape) { return choose_q4_route(shape, op.device); };
+  CHECK(route(whole_words(1, 2048, 2048, 32)) == Q4Route{.kernel = Q4Kernel::gemv,
+                                                         .words = 2,
+                                                         .rows = 1,
+                                                         .columns = 2,
+                                                         .threads = 128,
+                                                         .subgroups = true});
+  CHECK(route(whole_words(1, 16384, 2048, 32)).threads == 64);
+  CHECK(route(whole_words(1, 128256, 2048, 32)) == Q4Route{.kernel = Q4Kernel::gemv,
+                                                           .words = 4,
+                                                           .rows = 1,
+                                                           .columns = 4,
+                                                           .threads = 32,
+                                                           .subgroups = true});
+  CHECK(route(whole_words(1, 576, 576, 32)).threads == 64);  // 36 loads a row
+  CHECK(route(whole_words(16, 2048, 2048, 32)).kernel == Q4Kernel::gemv);
+  CHECK(route(whole_words(17, 2048, 2048, 32)) ==
+        Q4Route{.kernel = Q4Kernel::tile, .rows = 64, .columns = 64, .threads = 256});
+
+  op.device.features = {};
+  op.device.limits.max_invocations_per_workgroup = 64;
+  CHECK_FALSE(route(whole_words(1, 2048, 2048, 32)).subgroups);
+  CHECK(route(whole_words(1, 2048, 2048, 32)).threads == 64);
+  CHECK(route(whole_words(17, 2048, 2048, 32)) ==
+        Q4Route{.kernel = Q4Kernel::tile, .rows = 32, .columns = 32, .threads = 64});
+}
+
+TEST_CASE("q4 routes: what is not made of whole words goes one element at a time") {
+  OneOpFixture op;
+  for (const bool software : {false, true}) {
+    op.device.is_software = software;
+    const auto kernel = [&](const Q4Shape& shape) {
+      return choose_q4_route(shape, op.device).kernel;
+    };
+    CHECK(kernel({.m = 1, .n = 9, .k = 20, .group = 20, .row_bytes = 12}) == Q4Kernel::any);
+    CHECK(kernel({.m = 1, .n = 9, .k = 24, .group = 12, .row_bytes = 12}) == Q4Kernel::any);
+    CHECK(kernel({.m = 1, .n = 9, .k = 24, .group = 24, .row_bytes = 13}) == Q4Kernel::any);
+    CHECK(kernel({.m = 1, .n = 9, .k = 24, .group = 8, .row_bytes = 16}) != Q4Kernel::any);
+  }
+}
+
+TEST_CASE("linear_q4gsw: rows of any rank at live shapes") {
+  OneOpFixture op;
+  op.device.is_software = true;
+  const uint32_t x = op.input({1, 63, 256});
+  const uint32_t weight = op.input({99, 128}, GraphDtype::uint8);
+  const uint32_t scales = op.input({8, 100});
+  const uint32_t y = op.output({1, 63, 99});
+  const auto plan = op.plan("et_vk.linear_q4gsw.default",
+                            {x, weight, scales, op.value(int64_t{32}), op.null(), y},
+                            {Shape{1, 5, 256}, Shape{99, 128}, Shape{8, 100}});
+  REQUIRE(plan.ok());
+  CHECK((*plan)->output_shapes[0] == Shape{1, 5, 99});
+  REQUIRE((*plan)->dispatches() == 1);
+  const auto& dispatch = dispatch_at(**plan, 0);
+  const auto params = params_of<wgsl::Q4ColumnParams>(dispatch);
+  CHECK(params.m == 5);
+  CHECK(params.n == 99);
+  CHECK(params.words == 32);
+  CHECK(params.w_row == 32);
+  CHECK(params.group_words == 4);
+  CHECK(params.x_row == 64);
+  CHECK(params.y_row == 99);
+  CHECK(params.s_row == 100);
+  CHECK(params.flags == 0);
+  CHECK(dispatch.grid == gpu::Grid{4, 1, 1});  // two blocks of rows, two of columns
+}
+
+TEST_CASE("linear_q4gsw: a GEMV has blocks of rows of x along z") {
+  OneOpFixture op;
+  const auto plan = op.plan("et_vk.linear_q4gsw.default", q4gsw(op, 6, 100, 256, 32, true));
+  REQUIRE(plan.ok());
+  const auto& dispatch = dispatch_at(**plan, 0);
+  const auto params = params_of<wgsl::Q4GemvParams>(dispatch);
+  CHECK(params.flags == 1);
+  CHECK(dispatch.grid == gpu::Grid{50, 1, 2});
+  CHECK(dispatch.kernel.features == gpu::FeatureSet{});
+}
+
+TEST_CASE("linear_q4gsw: many columns fold over y") {
+  OneOpFixture op;
+  op.device.features = {gpu::Feature::subgroups};
+  const auto plan = op.plan("et_vk.linear_q4gsw.default", q4gsw(op, 1, 400000, 64, 64));
+  REQUIRE(plan.ok());
+  const auto& dispatch = dispatch_at(**plan, 0);
+  CHECK(params_of<wgsl::Q4GemvSubgroupParams>(dispatch).n == 400000);
+  CHECK(dispatch.grid == gpu::Grid{50000, 2, 1});
+  CHECK(dispatch.kernel.features.contains(gpu::Feature::subgroups));
+}
+
+TEST_CASE("linear_q4gsw: a cap of 4 MiB a binding splits weights by rows, scales by groups") {
+  OneOpFixture op;
+  op.device.is_software = true;
+  op.device.limits.max_storage_binding_size = 4 << 20;
+  const auto plan = op.plan("et_vk.linear_q4gsw.default", q4gsw(op, 1, 128256, 2048, 32, true));
+  REQUIRE(plan.ok());
+  // 4096 rows of the weight at a time; 64 rows of 513,024 bytes of scales, 8 at a time.
+  REQUIRE((*plan)->dispatches() == 32 * 8);
+  uint64_t n = 0;
+  uint64_t groups = 0;
+  for (size_t i = 0; i < (*plan)->commands.size(); ++i) {
+    const auto& dispatch = dispatch_at(**plan, i);
+    const auto params = params_of<wgsl::Q4ColumnParams>(dispatch);
+    CHECK(params.y_first == n);
+    CHECK(params.w_first == groups * 4);
+    CHECK(params.x_first == groups * 8);
+    CHECK(params.flags == (groups == 0 ? 1 : 2));
+    for (const auto& binding : dispatch.bindings) {
+      CHECK(binding.size <= 4 << 20);
+      CHECK(binding.offset % 256 == 0);
+    }
+    CHECK(dispatch.bindings[1].offset == n * 1024);
+    CHECK(dispatch.bindings[1].size == params.n * 1024);
+    CHECK(dispatch.bindings[2].offset + params.s_first * 4 == (groups * 128256 + n) * 4);
+    const uint64_t count = params.words / 4;
+    CHECK(dispatch.bindings[2].offset + dispatch.bindings[2].size ==
+          ((groups + count - 1) * 128256 + n + params.n) * 4);
+    if (groups == 0) {
+      CHECK(dispatch.bindings[3].offset + params.bias_first * 4 == n * 4);
+    }
+    groups += count;
+    if (groups == 64) {
+      groups = 0;
+      n += params.n;
+    }
+  }
+  CHECK(n == 128256);
+}
+
+TEST_CASE("linear_q4gsw: rows of x and y beyond a binding are taken in blocks") {
+  OneOpFixture op;
+  op.device.limits.max_storage_binding_size = 65536;
+  const auto plan = op.plan("et_vk.linear_q4gsw.default", q4gsw(op, 300, 64, 128, 32));
+  REQUIRE(plan.ok());
+  REQUIRE((*plan)->dispatches() == 3);
+  const auto& last = dispatch_at(**plan, 2);
+  CHECK(params_of<wgsl::Q4TileParams>(last).m == 44);
+  CHECK(last.bindings[0].offset == 256 * 512);
+  CHECK(last.bindings[4].offset == 256 * 256);
+}
+
+TEST_CASE("linear_q4gsw: float16 throughout") {
+  OneOpFixture op;
+  op.device.features = {gpu::Feature::shader_f16};
+  const auto plan =
+      op.plan("et_vk.linear_q4gsw.default", q4gsw(op, 1, 64, 64, 32, true, GraphDtype::float16));
+  REQUIRE(plan.ok());
+  const gpu::KernelKey& kernel = dispatch_at(**plan, 0).kernel;
+  CHECK(kernel.prelude.find("alias T = f16;\nalias S = f16;\n") == 0);
+  CHECK(kernel.features == gpu::FeatureSet{gpu::Feature::shader_f16});
+}
+
+TEST_CASE("linear_qcs4w: one scale a row, the high half of a byte first") {
+  OneOpFixture op;
+  const uint32_t x = op.input({3, 13});
+  const uint32_t weight = op.input({5, 7}, GraphDtype::uint8);
+  const uint32_t scales = op.input({5});
+  const uint32_t y = op.output({3, 5});
+  const auto plan = op.plan("et_vk.linear_qcs4w.default", {x, weight, scales, y});
+  REQUIRE(plan.ok());
+  const auto& dispatch = dispatch_at(**plan, 0);
+  const auto params = params_of<wgsl::Q4AnyParams>(dispatch);
+  CHECK(params.k == 13);
+  CHECK(params.group == 13);
+  CHECK(params.w_row == 7);
+  CHECK(gpu::override_value(dispatch.kernel, "swapped").value() == 1);
+}
+
+TEST_CASE("linear_q4gsw: what does not fit together is refused") {
+  OneOpFixture op;
+  const std::vector<uint32_t> args = q4gsw(op, 2, 64, 64, 32, true);
+  const uint32_t zero = op.value(int64_t{0});
+  const uint32_t eight = op.value(int64_t{8});
+  const auto error = [&](size_t arg, uint32_t value) {
+    std::vector<uint32_t> spoilt = args;
+    spoilt[arg] = value;
+    const Error got = op.plan_error("et_vk.linear_q4gsw.default", spoilt);
+    CHECK(got.code() != ErrorCode::internal);
+    return got.message();
+  };
+  const auto has = [](const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+  };
+  CHECK(error(1, op.input({64, 31}, GraphDtype::uint8)) ==
+        "A row of the packed weights (31 bytes) holds fewer elements than x (64).");
+  CHECK(has(error(1, op.input({64, 32})), "byte"));
+  CHECK(error(2, op.input({1, 64})) ==
+        "Shape [1, 64] of scales is too small for 2 groups of 64 rows of the weight.");
+  CHECK(has(error(2, op.input({2, 63})), "[2, 63]"));
+  CHECK(error(3, zero) == "Group size (0) is below 1.");
+  CHECK(has(error(3, eight), "8 groups"));
+  CHECK(error(4, op.input({63})) ==
+        "Number of elements (63) of the bias is below that of a row of y (64).");
+  CHECK(has(error(5, op.output({2, 63})), "bound"));
+  CHECK(has(error(5, op.output({2, 64}, GraphDtype::float16)), "differ"));
+}
+
+}  // namespace
+}  // namespace ptero::ops

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// y[m, n] = sum over k of x[m, k] * (w[n, k] - 8) * scales[k / group, n] (+ bias[n]) (+ y[m, n]),
+// with eight 4-bit w to a word, the first in its lowest bits. Sums run over whole words of whole
+// groups. Offsets and strides of x count vec4s, those of the weight words.
+//
+// Prelude: T, the type of x, bias and y; S, that of scales; kWords, the words of one load of the
+// weight; W, the type of such a load, and word_of() to take it apart.
+
+struct Params {
+  m: u32,
+  n: u32,
+  words: u32, // of a weight row that are summed over
+  w_row: u32,
+  w_first: u32,
+  group_words: u32,
+  x_row: u32,
+  x_first: u32,
+  y_row: u32,
+  y_first: u32,
+  s_row: u32,
+  s_first: u32,
+  bias_first: u32,
+  flags: u32,
+}
+
+@group(0) @binding(0) var<storage, read> x: array<vec4<T>>;
+@group(0) @binding(1) var<storage, read> weight: array<W>;
+@group(0) @binding(2) var<storage, read> scales: array<S>;
+@group(0) @binding(3) var<storage, read> bias: array<T>; // anything without kHasBias
+@group(0) @binding(4) var<storage, read_write> y: array<T>;
+@group(1) @binding(0) var<uniform> p: Params;
+
+const kHasBias = 1u;
+const kAddToY = 2u;
+
+override swapped: bool = false; // the first of two elements in the high half of their byte
+
+fn ordered(word: u32) -> u32 {
+  if (swapped) {
+    return ((word & 0x0f0f0f0fu) << 4u) | ((word >> 4u) & 0x0f0f0f0fu);
+  }
+  return word;
+}
+
+// The first and the last four elements of a word.
+fn first_half(word: u32) -> vec4f {
+  return vec4f(vec4i((vec4u(word) >> vec4u(0u, 4u, 8u, 12u)) & vec4u(15u))) - 8.0;
+}
+fn last_half(word: u32) -> vec4f {
+  return vec4f(vec4i((vec4u(word) >> vec4u(16u, 20u, 24u, 28u)) & vec4u(15u))) - 8.0;
+}
+
+fn scale_at(word: u32, n: u32) -> f32 {
+  return f32(scales[p.s_first + word / p.group_words * p.s_row + n]);
+}
+
+fn store(m: u32, n: u32, sum: f32) {
+  let at = m * p.y_row + p.y_first + n;
+  var value = sum;
+  if ((p.flags & kHasBias) != 0u) {
+    value += f32(bias[p.bias_first + n]);
+  }
+  if ((p.flags & kAddToY) != 0u) {
+    value += f32(y[at]);
+  }
+  y[at] = T(value);
+}

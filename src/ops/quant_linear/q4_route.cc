@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+
+#include "base/checked.h"
+#include "ops/quant_linear/q4_linear.h"
+
+namespace ptero::ops {
+namespace {
+
+// The most words that one load may take: rows and groups have to be whole loads.
+uint32_t widest_load(const Q4Shape& shape, uint32_t most) {
+  uint32_t words = most;
+  while (shape.row_bytes / 4 % words != 0 || shape.k / 8 % words != 0 ||
+         ceil_div<uint64_t>(shape.group, 8) % words != 0) {
+    words /= 2;
+  }
+  return words;
+}
+
+Q4Route column_route(const Q4Shape& shape) {
+  constexpr uint64_t kTall = 16384;
+  Q4Route route{.kernel = Q4Kernel::column, .words = widest_load(shape, 4), .threads = 16};
+  // Rows that a thread keeps in registers share the work of unpacking the weights, columns the
+  // loads of x.
+  while (route.rows < shape.m && route.rows < 4) {
+    route.rows *= 2;
+  }
+  route.columns = route.threads * (route.rows == 1 && shape.n >= kTall ? 8 : 4);
+  return route;
+}
+
+Q4Route gemv_route(const Q4Shape& shape, const graph::DeviceFacts& device) {
+  // A short matrix is bound by latency: many threads share a row. A tall one is bound by memory:
+  // wide loads, several rows in flight, little to add up at the end.
+  constexpr uint64_t kShort = 4096;
+  constexpr uint64_t kTall = 65536;
+  const bool tall = shape.n >= kTall;
+  Q4Route route{.kernel = Q4Kernel::gemv, .words = widest_load(shape, tall ? 4 : 2)};
+  while (route.rows < shape.m && route.rows < 4) {
+    route.rows *= 2;
+  }
+  route.columns = tall ? 4 : 2;
+  route.threads = shape.n < kShort ? 128 : tall ? 32 : 64;
+  const uint64_t loads = shape.k / 8 / route.words;
+  while (route.threads > 32 &&
+         (route.threads / 2 >= loads ||
+          route.threads > std::min(device.limits.max_invocations_per_workgroup,
+                                   device.limits.max_workgroup_size_x))) {
+    route.threads /= 2;
+  }
+  route.subgroups = device.features.contains(gpu::Feature::subgroups);
+  return route;
+}
+
+}  // namespace
+
+Q4Route choose_q4_route(const Q4Shape& shape, const graph::DeviceFacts& device) {
+  constexpr uint64_t kFewRows = 16;
+  constexpr uint32_t kWide = 256;
+  const bool whole_words = shape.k % 8 == 0 && shape.row_bytes % 4 == 0 &&
+                           (shape.group % 8 == 0 || shape.group >= shape.k);
+  if (!whole_words) {
+    return {};
+  }
+  if (device.is_software) {
+    return column_route(shape);
+  }
+  if (shape.m <= kFewRows) {
+    return gemv_route(shape, device);
+  }
+  const bool wide = device.limits.max_invocations_per_workgroup >= kWide &&
+                    device.limits.max_workgroup_size_x >= kWide;
+  Q4Route route{.kernel = Q4Kernel::tile, .threads = wide ? kWide : 64};
+  route.rows = wide ? 64 : 32;
+  route.columns = route.rows;
+  return route;
+}
+
+}  // namespace ptero::ops

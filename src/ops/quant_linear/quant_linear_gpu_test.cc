@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// 4-bit linear layers against sums in double, for every kernel that planning may choose.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "ops/common/float_bits.h"
+#include "ops/common/planned_run.h"
+
+namespace ptero::ops {
+namespace {
+
+using namespace gpu::testing;
+using pte::GraphDtype;
+
+gpu::Device& shared_device() {
+  static gpu::Device device = open_device({.robustness = false});
+  return device;
+}
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed * 2654435761u + 1) {}
+  uint64_t bits() {
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 7;
+    state_ ^= state_ << 17;
+    return state_;
+  }
+  uint32_t below(uint32_t n) { return static_cast<uint32_t>((bits() >> 20) % n); }
+  // Exact in float16.
+  double number() { return (static_cast<double>(below(513)) - 256) / 256; }
+
+ private:
+  uint64_t state_;
+};
+
+// A layer with random contents, all exact in float16.
+struct Layer {
+  uint32_t m = 1;
+  uint32_t n = 1;
+  uint32_t k = 8;
+  uint32_t group = 32;
+  bool bias = false;
+  bool half = false;
+  bool swapped = false;    // linear_qcs4w
+  uint32_t row_bytes = 0;  // 0: k rounded up to whole words
+
+  uint32_t groups = 0;
+  uint32_t scale_row = 0;
+  std::vector<double> x;
+  std::vector<uint8_t> weight;
+  std::vector<double> scales;
+  std::vector<double> addend;
+
+  void fill() {
+    Random random(m * 31 + n * 7 + k);
+    row_bytes = row_bytes != 0 ? row_bytes : (k + 7) / 8 * 4;
+    group = swapped ? k : group;
+    groups = (k + group - 1) / group;
+    scale_row = swapped ? n : (n + 3) / 4 * 4;
+    weight.resize((uint64_t{n} * row_bytes + 7) / 8 * 8);
+    for (size_t i = 0; i < weight.size(); i += 8) {
+      const uint64_t bits = random.bits();
+      std::memcpy(&weight[i], &bits, 8);
+    }
+    weight.resize(uint64_t{n} * row_bytes);
+    x.resize(uint64_t{m} * k);
+    for (double& value : x) {
+      value = random.number();
+    }
+    scales.resize(uint64_t{groups} * scale_row);
+    for (double& value : scales) {
+      value = (1 + random.below(64)) / 1024.0;
+    }
+    if (bias) {
+      addend.resize(scale_row);
+      for (double& value : addend) {
+        value = random.number();
+      }
+    }
+  }
+
+  double dequantized(uint32_t row, uint32_t column) const {
+    const uint8_t byte = weight[uint64_t{row} * row_bytes + column / 2];
+    const int nibble = (column % 2 == 0) != swapped ? byte & 15 : byte >> 4;
+    return (nibble - 8) * scales[uint64_t{column / group} * scale_row + row];
+  }
+
+  double want(uint32_t row, uint32_t column) const {
+    double sum = bias ? addend[column] : 0;
+    for (uint32_t i = 0; i < k; ++i) {
+      sum += x[uint64_t{row} * k + i] * dequantized(column, i);
+    }
+    return sum;
+  }
+};
+
+uint32_t add_floats(PlannedRun& run, std::vector<uint32_t> dims, const std::vector<double>& values,
+                    bool half) {
+  if (half) {
+    std::vector<uint16_t> bits(values.size());
+    std::transform(values.begin(), values.end(), bits.begin(), half_of_float);
+    return run.input(std::move(dims), GraphDtype::float16, bits);
+  }
+  return run.input(std::move(dims), GraphDtype::float32,
+                   std::vector<float>(values.begin(), values.end()));
+}
+
+std::vector<double> run_layer(PlannedRun& run, const Layer& layer) {
+  const GraphDtype type = layer.half ? GraphDtype::float16 : GraphDtype::float32;
+  const uint32_t x = add_floats(run, {1, layer.m, layer.k}, layer.x, layer.half);
+  const uint32_t weight = run.input({layer.n, layer.row_bytes}, GraphDtype::uint8, layer.weight);
+  std::vector<uint32_t> scale_dims = {layer.groups, layer.scale_row};
+  if (layer.swapped) {
+    scale_dims.erase(scale_dims.begin());
+  }
+  const uint32_t scales = add_floats(run, scale_dims, layer.scales, layer.half);
+  const uint32_t y = run.output({1, layer.m, layer.n}, type);
+  std::vector<std::byte> bytes;
+  if (layer.swapped) {
+    bytes = run.run("et_vk.linear_qcs4w.default", {x, weight, scales, y}).front();
+  } else {
+    const uint32_t group = run.value(int64_t{layer.group});
+    const uint32_t bias =
+        layer.bias ? add_floats(run, {layer.scale_row}, layer.addend, layer.half) : run.null();
+    bytes = run.run("et_vk.linear_q4gsw.default", {x, weight, scales, group, bias, y}).front();
+  }
+  if (layer.half) {
+    const auto bits = values_of<uint16_t>(bytes);
+    std::vector<double> values(bits.size());
+    std::transform(bits.begin(), bits.end(), values.begin(), float_of_half);
+    return values;
+  }
+  const auto floats = values_of<float>(bytes);
+  return {floats.begin(), floats.end()};
+}
+
+// Within 1e-4 or a thousandth; ten times as much for sums of 8192. At most `columns` of y are
+// looked at, the last among them.
+void check_layer(PlannedRun& run, Layer layer, uint32_t columns = ~0u) {
+  layer.fill();
+  const std::vector<double> got = run_layer(run, layer);
+  REQUIRE(got.size() == uint64_t{layer.m} * layer.n);
+  const double slack = layer.k >= 8192 ? 10 : 1;
+  std::string first;
+  size_t wrong = 0;
+  const uint32_t step = std::max(layer.n / columns, 1u);
+  for (uint32_t row = 0; row < layer.m; ++row) {
+    for (uint32_t i = 0; i < layer.n; i += step) {
+      const uint32_t column = layer.n - 1 - i;
+      const double value = got[uint64_t{row} * layer.n + column];
+      const double want = layer.want(row, column);
+      const double error = std::abs(value - want);
+      if (!(error <= 1e-4 * slack || error <= 1e-3 * slack * std::abs(want))) {
+        if (wrong++ == 0) {
+          first = fmt::format("y[{}, {}] is {} and not {}", row, column, value, want);
+        }
+      }
+    }
+  }
+  INFO(fmt::format("{} x {} x {} in groups of {}", layer.m, layer.n, layer.k, layer.group));
+  CHECK_MESSAGE(wrong == 0, first);
+}
+
+using Change = std::function<void(graph::DeviceFacts&)>;
+
+struct Way {
+  const char* name;
+  Change change;
+};
+
+// The facts of devices for which planning takes different kernels.
+std::vector<Way> ways() {
+  return {
+      {"as a CPU", [](graph::DeviceFacts& facts) { facts.is_software = true; }},
+      {"as a GPU", [](graph::DeviceFacts& facts) { facts.is_software = false; }},
+      {"as a small GPU without subgroups",
+       [](graph::DeviceFacts& facts) {
+         facts.is_software = false;
+         facts.features.erase(gpu::Feature::subgroups);
+         facts.limits.max_invocations_per_workgroup = 128;
+       }},
+  };
+}
+
+bool has_half() {
+  return shared_device().features().contains(gpu::Feature::shader_f16);
+}
+
+TEST_CASE("q4gsw: every number of rows") {
+  for (const Way& way : ways()) {
+    CAPTURE(std::string(way.name));
+    for (const uint32_t m : {1, 2, 3, 4, 5, 7, 8, 16, 17, 33, 64, 65, 130}) {
+      PlannedRun run(shared_device(), way.change);
+      check_layer(run, {.m = m, .n = 99, .k = 160, .bias = m % 2 == 1});
+    }
+  }
+}
+
+TEST_CASE("q4gsw: groups of every size") {
+  struct Size {
+    uint32_t k;
+    uint32_t group;
+  };
+  for (const Way& way : ways()) {
+    CAPTURE(std::string(way.name));
+    for (const Size size : {Size{256, 32},
+                            {256, 64},
+                            {256, 128},
+                            {256, 256},
+                            {256, 8},
+                            {240, 16},
+                            {240, 48},
+                            {200, 8},
+                            {200, 200},
+                            {100, 40},
+                            {20, 4},
+                            {20, 20},
+                            {4, 4},
+                            {36, 12},
+                            {90, 7},
+                            {8, 8},
+                            {576, 96},
+                            {576, 512}}) {
+      for (const uint32_t m : {1, 6, 20}) {
+        PlannedRun run(shared_device(), way.change);
+        check_layer(run, {.m = m, .n = 37, .k = size.k, .group = size.group, .bias = m == 6});
+      }
+    }
+  }
+}
+
+TEST_CASE("q4gsw: the shapes of Llama") {
+  for (const Way& way : ways()) {
+    CAPTURE(std::string(way.name));
+    for (const uint32_t k : {2048, 8192}) {
+      for (const uint32_t n : {512, 2048, 8192}) {
+        PlannedRun run(shared_device(), way.change);
+        check_layer(run, {.m = 1, .n = n, .k = k, .group = n == 512 ? 64u : 32u}, 60);
+      }
+      PlannedRun run(shared_device(), way.change);
+      check_layer(run, {.m = 19, .n = 512, .k = k, .group = 128}, 60);
+    }
+  }
+}
+
+TEST_CASE("q4gsw: a vocabulary of 128256") {
+  for (const Way& way : ways()) {
+    CAPTURE(std::string(way.name));
+    PlannedRun run(shared_device(), way.change);
+    check_layer(run, {.m = 1, .n = 128256, .k = on_lavapipe() ? 2048u : 256u}, 200);
+  }
+}
+
+TEST_CASE("q4gsw: float16") {
+  if (!has_half()) {
+    REQUIRE(on_swiftshader());
+    return;
+  }
+  for (const Way& way : ways()) {
+    CAPTURE(std::string(way.name));
+    for (const uint32_t m : {1, 3, 40}) {
+      PlannedRun run(shared_device(), way.change);
+      check_layer(run, {.m = m, .n = 71, .k = 320, .bias = m == 3, .half = true});
+      PlannedRun odd(shared_device(), way.change);
+      check_layer(odd, {.m = m, .n = 71, .k = 36, .group = 12, .bias = m == 3, .half = true});
+    }
+  }
+}
+
+TEST_CASE("q4gsw: rows of x with a single one give the dequantised weight exactly") {
+  for (const Way& way : ways()) {
+    CAPTURE(std::string(way.name));
+    for (const uint32_t k : {64, 60}) {
+      for (const uint32_t m : {k, 1u}) {
+        Layer layer{.m = m, .n = 48, .k = k, .group = k == 64 ? 32u : 12u};
+        layer.fill();
+        for (uint32_t i = 0; i < m * k; ++i) {
+          layer.x[i] = i / k == i % k ? 1 : 0;
+        }
+        PlannedRun run(shared_device(), way.change);
+        const std::vector<double> got = run_layer(run, layer);
+        size_t wrong = 0;
+        for (uint32_t i = 0; i < m * layer.n; ++i) {
+          wrong += got[i] == layer.dequantized(i % layer.n, i / layer.n) ? 0 : 1;
+        }
+        CHECK(wrong == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("q4gsw: weights and scales beyond the largest binding") {
+  for (const Way& way : ways()) {
+    CAPTURE(std::string(way.name));
+    const Change change = [&](graph::DeviceFacts& facts) {
+      way.change(facts);
+      facts.limits.max_storage_binding_size = 32768;
+    };
+    for (const uint32_t m : {1, 5, 40}) {
+      // Weights of 200 KB and scales of 50 KB: blocks of N. Rows of y that can be taken apart.
+      PlannedRun rows(shared_device(), change);
+      check_layer(rows, {.m = m, .n = m > 8 ? 832u : 799u, .k = 512, .bias = true});
+      CHECK(rows.kernels().size() >= 7);
+      // 128 bytes of weights and as many of scales a row: K is taken apart, too.
+      PlannedRun both(shared_device(), change);
+      check_layer(both, {.m = m, .n = m > 8 ? 1536u : 1499u, .k = 256, .group = 8, .bias = true});
+      CHECK(both.kernels().size() >= 30);
+    }
+  }
+}
+
+TEST_CASE("qcs4w: the other order of nibbles, one scale a row, rows that end anywhere") {
+  for (const Way& way : ways()) {
+    CAPTURE(std::string(way.name));
+    for (const uint32_t k : {64, 576, 20, 13, 70}) {
+      for (const uint32_t m : {1, 4, 21}) {
+        PlannedRun run(shared_device(), way.change);
+        check_layer(run, {.m = m, .n = 33, .k = k, .swapped = true, .row_bytes = (k + 1) / 2});
+      }
+    }
+  }
+}
+
+TEST_CASE("q4gsw: each device takes its kernel") {
+  const auto kernels = [&](size_t way, uint32_t m) {
+    PlannedRun run(shared_device(), ways()[way].change);
+    check_layer(run, {.m = m, .n = 64, .k = 64});
+    return run.kernels();
+  };
+  using Names = std::vector<std::string>;
+  CHECK(kernels(0, 1) == Names{"q4_column"});
+  CHECK(kernels(0, 20) == Names{"q4_column"});
+  const bool subgroups = shared_device().features().contains(gpu::Feature::subgroups);
+  CHECK(kernels(1, 1) == Names{subgroups ? "q4_gemv_subgroup" : "q4_gemv"});
+  CHECK(kernels(2, 1) == Names{"q4_gemv"});
+  CHECK(kernels(2, 20) == Names{"q4_tile"});
+}
+
+}  // namespace
+}  // namespace ptero::ops
