@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // manifest.json: test models with their inputs and expected outputs (tools/export/README.md).
+// greedy.json: {"version": 1, "pte", "greedy": [{"name", "prompt_ids", "greedy_ids", "top5"}]}.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -25,7 +28,18 @@ struct StepEntry {
 // Starts from a fresh state, which its steps pass on.
 struct SequenceEntry {
   std::string name;
+  // A control: what is expected is what a certain fault would give, so an output must differ.
+  bool differs = false;
   std::vector<StepEntry> steps;
+};
+
+// Text that greedy decoding must repeat: a language model's prompt, the ids that follow, and the
+// largest logits before each of them, in falling order.
+struct GreedyEntry {
+  std::string name;
+  std::vector<int64_t> prompt;
+  std::vector<int64_t> ids;
+  std::vector<std::vector<std::pair<int64_t, double>>> top;  // id and logit
 };
 
 struct ModelEntry {
@@ -34,9 +48,10 @@ struct ModelEntry {
   Tolerance tolerance;
   bool copies_only = false;  // nothing is computed, so no dispatch is expected
   std::vector<SequenceEntry> sequences;
+  std::vector<GreedyEntry> greedy;  // instead of sequences
 };
 
-// Paths come out relative to the manifest's folder.
+// Also reads a greedy.json, as one model. Paths come out relative to the manifest's folder.
 Result<std::vector<ModelEntry>> read_manifest(const std::string& path);
 
 }  // namespace ptero::cli

@@ -7,6 +7,7 @@
 #include "gpu/native/wait.h"
 #include "ops/all_operators.h"
 #include "ops/host_operators.h"
+#include "passes/passes.h"
 #include "pte/flat_tensor_reader.h"
 #include "pte/program_reader.h"
 
@@ -39,7 +40,8 @@ Result<std::shared_ptr<const graph::MethodModel>> load_method(gpu::Device device
                                                               const ProgramFile& file,
                                                               const std::string& method) {
   return gpu::wait_for(graph::MethodModel::load(std::move(device), file.program, file.data, method,
-                                                ops::all_operators(), ops::host_operators()),
+                                                ops::all_operators(), ops::host_operators(),
+                                                passes::standard_passes()),
                        kLoadTimeout);
 }
 

@@ -80,11 +80,12 @@ Result<bool> run(const RunFlags& flags) {
              times[times.size() / 2]);
   bool met = true;
   for (size_t i = 0; i < expected.size(); ++i) {
-    const Result<double> error = compare(outputs[i], expected[i], flags.tolerance);
-    if (error.ok()) {
-      fmt::print("output {} is as expected; largest error {:.1e}\n", i, *error);
+    const Result<Comparison> compared = compare(outputs[i], expected[i], flags.tolerance);
+    const std::string why = compared.ok() ? compared->difference : compared.error().to_string();
+    if (why.empty()) {
+      fmt::print("output {} is as expected; largest error {:.1e}\n", i, compared->largest_error);
     } else {
-      fmt::print("output {} is not as expected: {}\n", i, error.error().to_string());
+      fmt::print("output {} is not as expected: {}\n", i, why);
       met = false;
     }
   }

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "base/byte_source.h"
+#include "base/half.h"
 
 namespace ptero::cli {
 namespace {
@@ -33,22 +34,6 @@ constexpr TypeName kTypes[] = {
     {ScalarType::boolean, "bool", "b", "b1"},
 };
 
-// IEEE half precision, by its parts.
-double half_value(uint16_t bits) {
-  const int exponent = (bits >> 10) & 0x1f;
-  const int fraction = bits & 0x3ff;
-  double value = 0;
-  if (exponent == 0x1f) {
-    value = fraction == 0 ? std::numeric_limits<double>::infinity()
-                          : std::numeric_limits<double>::quiet_NaN();
-  } else if (exponent == 0) {
-    value = std::ldexp(fraction, -24);
-  } else {
-    value = std::ldexp(1024 + fraction, exponent - 25);
-  }
-  return (bits & 0x8000) != 0 ? -value : value;
-}
-
 std::optional<double> float_at(const HostTensor& tensor, size_t i) {
   switch (tensor.type) {
     case ScalarType::float32:
@@ -56,7 +41,7 @@ std::optional<double> float_at(const HostTensor& tensor, size_t i) {
     case ScalarType::float64:
       return graph::elements<double>(tensor)[i];
     case ScalarType::float16:
-      return half_value(graph::elements<uint16_t>(tensor)[i]);
+      return half_to_float(graph::elements<uint16_t>(tensor)[i]);
     default:
       return std::nullopt;
   }
@@ -220,31 +205,30 @@ std::string element_text(const HostTensor& tensor, size_t i) {
   return number ? fmt::format("{:.6g}", *number) : fmt::format("{}", integer_at(tensor, i));
 }
 
-Result<double> compare(const HostTensor& got, const HostTensor& expected,
-                       const Tolerance& tolerance) {
+Result<Comparison> compare(const HostTensor& got, const HostTensor& expected,
+                           const Tolerance& tolerance) {
   PTERO_REJECT_IF(got.type != expected.type || got.shape != expected.shape, invalid_argument,
                   "The result is {} {} and not {} {}.", pte::name_of(got.type),
                   graph::to_string(got.shape), pte::name_of(expected.type),
                   graph::to_string(expected.shape));
-  double largest = 0;
+  Comparison result;
   for (size_t i = 0; i < expected.shape.numel(); ++i) {
     const std::optional<double> want = float_at(expected, i);
+    bool passes = true;
     if (!want) {
-      PTERO_REJECT_IF(integer_at(got, i) != integer_at(expected, i), invalid_argument,
-                      "Element {} is {} and not {}.", i, integer_at(got, i),
-                      integer_at(expected, i));
-      continue;
+      passes = integer_at(got, i) == integer_at(expected, i);
+    } else if (const double value = *float_at(got, i); value != *want) {  // infinities included
+      const double error = std::abs(value - *want);
+      passes = error <= tolerance.atol || error <= tolerance.rtol * std::abs(*want);
+      result.has_nan = result.has_nan || std::isnan(value);
+      result.largest_error = passes ? std::max(result.largest_error, error) : result.largest_error;
     }
-    const double value = *float_at(got, i);
-    if (value == *want) {
-      continue;  // infinities included
+    if (!passes && result.difference.empty()) {
+      result.difference = fmt::format("Element {} is {} and not {}.", i, element_text(got, i),
+                                      element_text(expected, i));
     }
-    const double error = std::abs(value - *want);
-    PTERO_REJECT_IF(!(error <= tolerance.atol || error <= tolerance.rtol * std::abs(*want)),
-                    invalid_argument, "Element {} is {} and not {}.", i, value, *want);
-    largest = std::max(largest, error);
   }
-  return largest;
+  return result;
 }
 
 }  // namespace ptero::cli

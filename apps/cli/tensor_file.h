@@ -32,10 +32,16 @@ struct Tolerance {
   double rtol = 1e-3;
 };
 
-// Of a comparison that passed: the largest absolute error. An element passes within atol, or
-// within rtol of the expected value; NaN never does, integers and bools only when equal. A failure
-// names the element. Shapes and types must agree.
-Result<double> compare(const graph::HostTensor& got, const graph::HostTensor& expected,
-                       const Tolerance& tolerance);
+struct Comparison {
+  double largest_error = 0;  // absolute, over the elements that pass
+  // The first element that does not: its place, both values. Empty when all pass.
+  std::string difference;
+  bool has_nan = false;  // where none is expected
+};
+
+// An element passes within atol, or within rtol of the expected value; NaN never does, integers
+// and bools only when equal. An error when shapes or types disagree.
+Result<Comparison> compare(const graph::HostTensor& got, const graph::HostTensor& expected,
+                           const Tolerance& tolerance);
 
 }  // namespace ptero::cli

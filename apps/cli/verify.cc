@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
+#include "cli/greedy.h"
 #include "cli/manifest.h"
 #include "cli/program_file.h"
 
@@ -22,12 +23,6 @@ struct VerifyFlags {
   GpuFlags gpu;
 };
 
-struct ModelOutcome {
-  double largest_error = 0;
-  uint64_t dispatches = 0;
-  size_t steps = 0;
-};
-
 Result<std::vector<graph::HostTensor>> read_all(const std::vector<TensorEntry>& entries) {
   std::vector<graph::HostTensor> tensors;
   for (const TensorEntry& entry : entries) {
@@ -38,41 +33,71 @@ Result<std::vector<graph::HostTensor>> read_all(const std::vector<TensorEntry>& 
   return tensors;
 }
 
-Status verify_step(graph::MethodSession& session, const StepEntry& step, const ModelEntry& model,
-                   ModelOutcome& outcome) {
+// A method gives the inputs that it changed before what the model's forward() returns.
+void leave_out_changed_inputs(const pte::ExecutionPlan& plan, size_t expected,
+                              std::vector<graph::HostTensor>& outputs) {
+  for (size_t i = 0, at = 0; i < plan.outputs.size() && outputs.size() > expected; ++i) {
+    if (std::find(plan.inputs.begin(), plan.inputs.end(), plan.outputs[i]) != plan.inputs.end()) {
+      outputs.erase(outputs.begin() + static_cast<ptrdiff_t>(at));
+    } else {
+      ++at;
+    }
+  }
+}
+
+// Whether an output differs from what is expected.
+Result<bool> verify_step(graph::MethodSession& session, const StepEntry& step,
+                         const ModelEntry& model, bool may_differ, ModelOutcome& outcome) {
   PTERO_ASSIGN_OR_RETURN(std::vector<graph::HostTensor> inputs, read_all(step.inputs));
   PTERO_ASSIGN_OR_RETURN(const std::vector<graph::HostTensor> expected, read_all(step.outputs));
-  PTERO_ASSIGN_OR_RETURN(const std::vector<graph::HostTensor> outputs,
+  PTERO_ASSIGN_OR_RETURN(std::vector<graph::HostTensor> outputs,
                          run_method(session, std::move(inputs)));
+  leave_out_changed_inputs(session.model().plan(), expected.size(), outputs);
   PTERO_REJECT_IF(outputs.size() != expected.size(), invalid_argument,
                   "The method gives {} outputs and {} are expected.", outputs.size(),
                   expected.size());
   PTERO_REJECT_IF(session.last_dispatches() == 0 && !model.copies_only, invalid_argument,
                   "Nothing ran on the GPU: there were no dispatches.");
+  bool differs = false;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    PTERO_ASSIGN_OR_RETURN(const double error, compare(outputs[i], expected[i], model.tolerance),
-                           "in output {}", i);
-    outcome.largest_error = std::max(outcome.largest_error, error);
+    PTERO_ASSIGN_OR_RETURN(const Comparison compared,
+                           compare(outputs[i], expected[i], model.tolerance), "in output {}", i);
+    PTERO_REJECT_IF(compared.has_nan || (!compared.difference.empty() && !may_differ),
+                    invalid_argument, "{} Output {}.",
+                    compared.has_nan ? "There is a NaN." : compared.difference, i);
+    differs = differs || !compared.difference.empty();
+    if (!may_differ) {
+      outcome.largest_error = std::max(outcome.largest_error, compared.largest_error);
+    }
   }
   outcome.dispatches += session.last_dispatches();
   ++outcome.steps;
-  return ok_status();
+  return differs;
 }
 
 Result<ModelOutcome> verify_model(gpu::Device device, const ModelEntry& model, bool poison) {
   ModelOutcome outcome;
   PTERO_ASSIGN_OR_RETURN(const auto file, open_program(model.pte, {}));
   PTERO_ASSIGN_OR_RETURN(const auto method, load_method(device, *file, "forward"));
+  if (!model.greedy.empty()) {
+    return verify_greedy(method, model.greedy, poison);
+  }
   PTERO_REJECT_IF(model.sequences.empty(), invalid_argument, "The manifest gives it no sequences.");
   for (const SequenceEntry& sequence : model.sequences) {
     PTERO_ASSIGN_OR_RETURN(const auto session,
                            graph::MethodSession::create(method, {.poison_activations = poison}));
     PTERO_REJECT_IF(sequence.steps.empty(), invalid_argument, "Sequence ({}) has no steps.",
                     sequence.name);
+    bool differs = false;
     for (size_t i = 0; i < sequence.steps.size(); ++i) {
-      PTERO_RETURN_IF_ERROR(verify_step(*session, sequence.steps[i], model, outcome),
-                            "in step {} of sequence \"{}\"", i, sequence.name);
+      PTERO_ASSIGN_OR_RETURN(
+          const bool step_differs,
+          verify_step(*session, sequence.steps[i], model, sequence.differs, outcome),
+          "in step {} of sequence \"{}\"", i, sequence.name);
+      differs = differs || step_differs;
     }
+    PTERO_REJECT_IF(differs != sequence.differs, invalid_argument,
+                    "Control ({}) gives what it should not: nothing differs.", sequence.name);
   }
   return outcome;
 }

@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "graph/host_tensor.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
+
+#include "base/half.h"
 
 namespace ptero::graph {
 namespace {
 
 using pte::ScalarType;
 
-template <typename To, typename From>
-HostTensor cast_all(const HostTensor& tensor, ScalarType type) {
+template <typename To, typename From, typename Function>
+HostTensor map_all(const HostTensor& tensor, ScalarType type, Function&& function) {
   HostTensor result = make_host_tensor(type, tensor.shape);
   const std::span<const From> from = elements<From>(tensor);
-  const std::span<To> to = elements<To>(result);
-  for (size_t i = 0; i < to.size(); ++i) {
-    to[i] = static_cast<To>(from[i]);
-  }
+  std::transform(from.begin(), from.end(), elements<To>(result).begin(), function);
   return result;
+}
+
+template <typename To, typename From>
+HostTensor cast_all(const HostTensor& tensor, ScalarType type) {
+  return map_all<To, From>(tensor, type, [](From value) { return static_cast<To>(value); });
 }
 
 }  // namespace
@@ -48,6 +53,12 @@ Result<HostTensor> convert(const HostTensor& tensor, ScalarType type) {
   }
   if (tensor.type == ScalarType::float32 && type == ScalarType::float64) {
     return cast_all<double, float>(tensor, type);
+  }
+  if (tensor.type == ScalarType::float16 && type == ScalarType::float32) {
+    return map_all<float, uint16_t>(tensor, type, half_to_float);
+  }
+  if (tensor.type == ScalarType::float32 && type == ScalarType::float16) {
+    return map_all<uint16_t, float>(tensor, type, float_to_half);
   }
   return make_error(ErrorCode::unsupported, "Element type ({}) is not converted to {}.",
                     pte::name_of(tensor.type), pte::name_of(type));

@@ -41,7 +41,7 @@ std::span<T> elements(HostTensor& tensor) {
 
 // The same elements in another type: the conversions at a delegate's border. 64-bit integers
 // become 32-bit ones when every value fits (invalid_argument names the first that does not),
-// doubles become floats, and the reverse; anything else is unsupported.
+// doubles become floats, floats become halves, and the reverse; anything else is unsupported.
 Result<HostTensor> convert(const HostTensor& tensor, pte::ScalarType type);
 
 // The type that a graph tensor's elements have on the host.

@@ -41,11 +41,12 @@ class MethodLoader : public gpu::Pending<std::shared_ptr<const MethodModel>> {
  public:
   MethodLoader(gpu::Device device, const pte::Program& program, const pte::DataMap& data,
                std::string_view method, const OperatorRegistry& operators,
-               const HostOperatorRegistry& host_operators)
+               const HostOperatorRegistry& host_operators, GraphPasses passes)
       : device_(std::move(device)),
         data_(data),
         method_(method),
         operators_(operators),
+        passes_(passes),
         model_(new MethodModel()) {
     model_->program_ = &program;
     model_->host_operators_ = &host_operators;
@@ -74,7 +75,7 @@ class MethodLoader : public gpu::Pending<std::shared_ptr<const MethodModel>> {
       if (graph_ == nullptr) {
         PTERO_ASSIGN_OR_RETURN(pte::Graph graph, read(plan.delegates[index]),
                                "while reading delegate {} of method {}", index, plan.name);
-        graph_ = GraphModel::load(device_, std::move(graph), operators_);
+        graph_ = GraphModel::load(device_, std::move(graph), operators_, passes_);
       }
       if (!graph_->advance()) {
         return false;
@@ -115,6 +116,7 @@ class MethodLoader : public gpu::Pending<std::shared_ptr<const MethodModel>> {
   const pte::DataMap& data_;
   std::string method_;
   const OperatorRegistry& operators_;
+  GraphPasses passes_;
   std::unique_ptr<MethodModel> model_;
   std::unique_ptr<gpu::Pending<std::shared_ptr<const GraphModel>>> graph_;
 };
@@ -122,9 +124,9 @@ class MethodLoader : public gpu::Pending<std::shared_ptr<const MethodModel>> {
 std::unique_ptr<gpu::Pending<std::shared_ptr<const MethodModel>>> MethodModel::load(
     gpu::Device device, const pte::Program& program, const pte::DataMap& data,
     std::string_view method, const OperatorRegistry& operators,
-    const HostOperatorRegistry& host_operators) {
+    const HostOperatorRegistry& host_operators, GraphPasses passes) {
   return std::make_unique<MethodLoader>(std::move(device), program, data, method, operators,
-                                        host_operators);
+                                        host_operators, passes);
 }
 
 // One run: the instructions in order. Only a delegate call waits.

@@ -15,8 +15,9 @@ constexpr uint64_t kUploadSlice = 16ull << 20;
 
 class ModelLoader : public gpu::Pending<std::shared_ptr<const GraphModel>> {
  public:
-  ModelLoader(gpu::Device device, pte::Graph graph, const OperatorRegistry& operators)
-      : model_(new GraphModel(std::move(device), std::move(graph), operators)) {}
+  ModelLoader(gpu::Device device, pte::Graph graph, const OperatorRegistry& operators,
+              GraphPasses passes)
+      : model_(new GraphModel(std::move(device), std::move(graph), operators)), passes_(passes) {}
 
   gpu::WaitTarget wait_target() const override { return {}; }
 
@@ -32,6 +33,9 @@ class ModelLoader : public gpu::Pending<std::shared_ptr<const GraphModel>> {
   Result<bool> advance_load() {
     GraphModel& model = *model_;
     if (!placed_) {
+      for (const GraphPass& pass : passes_) {
+        PTERO_RETURN_IF_ERROR(pass(model.graph_, device_facts(model.device_)));
+      }
       PTERO_ASSIGN_OR_RETURN(model.memory_, plan_memory(model.graph_, *model.operators_));
       model.weights_.resize(model.memory_.storages.size());
       placed_ = true;
@@ -62,6 +66,7 @@ class ModelLoader : public gpu::Pending<std::shared_ptr<const GraphModel>> {
   }
 
   std::unique_ptr<GraphModel> model_;
+  GraphPasses passes_;
   bool placed_ = false;
   size_t next_ = 0;        // storage
   uint64_t uploaded_ = 0;  // bytes of it
@@ -74,8 +79,8 @@ DeviceFacts device_facts(const gpu::Device& device) {
 }
 
 std::unique_ptr<gpu::Pending<std::shared_ptr<const GraphModel>>> GraphModel::load(
-    gpu::Device device, pte::Graph graph, const OperatorRegistry& operators) {
-  return std::make_unique<ModelLoader>(std::move(device), std::move(graph), operators);
+    gpu::Device device, pte::Graph graph, const OperatorRegistry& operators, GraphPasses passes) {
+  return std::make_unique<ModelLoader>(std::move(device), std::move(graph), operators, passes);
 }
 
 Result<uint64_t> upload_constant(gpu::Device& device, const pte::GraphConstant& constant,

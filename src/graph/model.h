@@ -12,6 +12,7 @@
 #include "graph/memory_plan.h"
 #include "graph/op_call.h"
 #include "graph/operator.h"
+#include "graph/pass.h"
 #include "pte/graph.h"
 
 namespace ptero::graph {
@@ -21,11 +22,12 @@ DeviceFacts device_facts(const gpu::Device& device);
 
 class GraphModel {
  public:
-  // Places the values and uploads the constants, some MiB with each advance(). `operators`
-  // outlives the model. Errors: unsupported (an
+  // Rewrites the graph by `passes`, places the values and uploads the constants, some MiB with each
+  // advance(). `operators` outlives the model. Errors: unsupported (an
   // operator, or a weight that no buffer of the device holds), io, out_of_memory, device_lost.
   static std::unique_ptr<gpu::Pending<std::shared_ptr<const GraphModel>>> load(
-      gpu::Device device, pte::Graph graph, const OperatorRegistry& operators);
+      gpu::Device device, pte::Graph graph, const OperatorRegistry& operators,
+      GraphPasses passes = {});
 
   const gpu::Device& device() const { return device_; }
   const pte::Graph& graph() const { return graph_; }

@@ -166,7 +166,8 @@ float weight_at(const HostTensor& weight, size_t i) {
 }
 
 // quantized_decomposed::embedding_byte.out
-//   [weight [V, D], scales [V, G], zero_points?, quant_min, quant_max, indices, out]
+//   [weight [V, D], scales [V, G], zero_points?, quant_min, quant_max, indices, out]; dtype_out has
+//   a dtype before out, which says what out says
 // y = (weight - zero point) * scale, a scale for each D / G values of a row.
 Status embedding_byte_out(HostCall& call) {
   PTERO_ASSIGN_OR_RETURN(const HostTensor* weight, call.tensor(0));
@@ -256,6 +257,7 @@ const graph::HostOperatorRegistry& host_operators() {
       {"executorch_prim::mul.Scalar", integer_function(graph::multiply_integers)},
       {"executorch_prim::floordiv.Scalar", integer_function(graph::floor_divide_integers)},
       {"quantized_decomposed::embedding_byte.out", embedding_byte_out},
+      {"quantized_decomposed::embedding_byte.dtype_out", embedding_byte_out},
   };
   return registry;
 }
