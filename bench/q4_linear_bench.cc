@@ -95,7 +95,8 @@ Result<Job> record(gpu::Device& device, const Shape& shape, int repeats) {
                          graph::plan_memory(graph, ops::all_operators()));
   graph::Planner planner(graph, memory, ops::all_operators(), graph::device_facts(device));
   PTERO_ASSIGN_OR_RETURN(const auto inputs, planner.largest_inputs());
-  PTERO_ASSIGN_OR_RETURN(const auto plan, planner.plan(inputs));
+  PTERO_ASSIGN_OR_RETURN(const graph::PlannedRun planned, planner.plan(inputs));
+  const graph::Plan* plan = planned.plan.get();
   Job job;
   for (const graph::Storage& storage : memory.storages) {
     PTERO_ASSIGN_OR_RETURN(gpu::Buffer buffer,

@@ -19,10 +19,12 @@ constexpr OpInfo kView = {Family::layout, Cost::none, true};
 constexpr Row kRows[] = {
     {"sdpa_with_kv_cache.default",
      {Family::attention, Cost::two, false}},  // cache update, attention
+    {"custom_sdpa.default", one(Family::attention)},
     {"update_cache.default", one(Family::attention)},
+    {"update_cache_with_indices.default", one(Family::attention)},
     {"et_vk.sdpa.default", one(Family::attention)},
-    {"et_vk.apply_rotary_emb.default", {Family::rotary, Cost::two, false}},  // queries, keys
-    {"et_vk.apply_rotary_emb_hf.default", {Family::rotary, Cost::two, false}},
+    {"et_vk.apply_rotary_emb.default", one(Family::rotary)},
+    {"et_vk.apply_rotary_emb_hf.default", one(Family::rotary)},
     {"et_vk.apply_rotary_emb_interleaved.default", one(Family::rotary)},
 
     {"et_vk.linear_q4gsw.default", one(Family::linear)},

@@ -100,6 +100,7 @@ constexpr auto kSignatures = std::to_array<OperatorSignature>({
     {"aten.where.self", 4, 4},
     {"aten.zeros.default", 2, 6},
     {"aten.zeros_like.default", 2, 7},
+    {"custom_sdpa.default", 9, 9},
     {"dim_order_ops._clone_dim_order.default", 2, 4},
     {"dim_order_ops._to_dim_order_copy.default", 2, 8},
     {"et_vk.adamw_step.default", 12, 12},
@@ -139,6 +140,7 @@ constexpr auto kSignatures = std::to_array<OperatorSignature>({
     {"sym_size.int", 3, 3},
     {"torchao.choose_qparams_affine.default", 11, 11},
     {"update_cache.default", 4, 5},
+    {"update_cache_with_indices.default", 5, 5},
 });
 
 static_assert(std::is_sorted(kSignatures.begin(), kSignatures.end(),

@@ -61,7 +61,7 @@ class PlannedRun {
     graph_.chain = {{0, std::move(name), std::move(args)}};
     const auto memory = must(graph::plan_memory(graph_, all_operators()));
     graph::Planner planner(graph_, memory, all_operators(), facts_);
-    plan_ = must(planner.plan(must(planner.largest_inputs())));
+    plan_ = must(planner.plan(must(planner.largest_inputs()))).plan;
     bytes_.clear();
     buffers_.clear();
     for (const graph::Storage& storage : memory.storages) {
