@@ -42,7 +42,10 @@ class PlannedRun {
     graph_.values.push_back(std::move(value));
     return static_cast<uint32_t>(graph_.values.size() - 1);
   }
-  uint32_t null() { return value(pte::GraphValue{}); }
+  uint32_t null() {
+    graph_.values.emplace_back();
+    return static_cast<uint32_t>(graph_.values.size() - 1);
+  }
   template <typename T>
   uint32_t input(std::vector<uint32_t> dims, pte::GraphDtype dtype, const std::vector<T>& values) {
     const auto bytes = std::as_bytes(std::span(values));

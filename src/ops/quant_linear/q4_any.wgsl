@@ -2,7 +2,7 @@
 // A 4-bit linear layer whose rows or groups are not whole words, so one element at a time:
 // y[m, n] = sum over k of x[m, k] * (w[n, k] - 8) * scales[k / group, n] (+ bias[n]) (+ y[m, n]),
 // with two w to a byte. One thread an element of y.
-// Prelude: T, the type of x, bias and y; S, that of scales.
+// Prelude: X, the type of x; T, that of bias and y; S, that of scales.
 //#include "ops/common/linear_part.wgsl"
 
 struct Params {
@@ -21,7 +21,7 @@ struct Params {
   flags: u32,
 }
 
-@group(0) @binding(0) var<storage, read> x: array<T>;
+@group(0) @binding(0) var<storage, read> x: array<X>;
 @group(0) @binding(1) var<storage, read> weight: array<u32>;
 @group(0) @binding(2) var<storage, read> scales: array<S>;
 @group(0) @binding(3) var<storage, read> bias: array<T>; // anything without kHasBias

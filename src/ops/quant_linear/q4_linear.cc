@@ -123,12 +123,22 @@ std::string load_prelude(uint32_t words) {
       words);
 }
 
+BufferRef bind_x(const Layer& layer, RowBlock m) {
+  if (!layer.what.x_values) {
+    return bind_rows(layer.what.x, m, layer.shape.k * item_size(layer.what.x));
+  }
+  BufferRef values = *layer.what.x_values;
+  values.offset = m.first * layer.shape.k * 4;
+  values.size = m.count * layer.shape.k * 4;
+  return values;
+}
+
 Status dispatch_part(OpCall& op, const Layer& layer, const Part& part) {
   const gpu::Limits& limits = op.device().limits;
   const Q4Shape& shape = layer.shape;
   const Q4Linear& what = layer.what;
   const uint64_t item = item_size(what.x);
-  const BufferRef x = bind_rows(what.x, part.m, shape.k * item);
+  const BufferRef x = bind_x(layer, part.m);
   const Window scales =
       bind_window(what.scales, part.groups.first * layer.scale_row + part.n.first,
                   part.groups.count == 0 ? part.n.count
@@ -147,11 +157,12 @@ Status dispatch_part(OpCall& op, const Layer& layer, const Part& part) {
 
   const Q4Route route = choose_q4_route(
       {part.m.count, part.n.count, shape.k, shape.group, shape.row_bytes}, op.device());
-  gpu::KernelKey key{
-      .source = &wgsl::kQ4Any,
-      .prelude = fmt::format("{}alias S = {};\n", layer.type.alias(), layer.scale_type.name),
-      .overrides = {{"swapped", what.swapped ? 1.0 : 0.0}},
-      .features = layer.type.features | layer.scale_type.features};
+  gpu::KernelKey key{.source = &wgsl::kQ4Any,
+                     .prelude = fmt::format("alias X = {};\n{}alias S = {};\n",
+                                            what.x_values ? "f32" : layer.type.name,
+                                            layer.type.alias(), layer.scale_type.name),
+                     .overrides = {{"swapped", what.swapped ? 1.0 : 0.0}},
+                     .features = layer.type.features | layer.scale_type.features};
   if (route.kernel == Q4Kernel::any) {
     return dispatch_any(op, layer, part, std::move(key), buffers, firsts, flags);
   }

@@ -13,11 +13,12 @@ namespace ptero::ops {
 
 // Two weights a byte, minus 8, times the scale of their group.
 struct Q4Linear {
-  graph::TensorRef x;                    // [..., K]
-  graph::TensorRef weight;               // bytes [N, at least K / 2]
-  graph::TensorRef scales;               // [groups, at least N], or [at least N] for one group
-  std::optional<graph::TensorRef> bias;  // at least N elements
-  graph::TensorRef y;                    // [..., N]
+  graph::TensorRef x;                        // [..., K]
+  graph::TensorRef weight;                   // bytes [N, at least K / 2]
+  graph::TensorRef scales;                   // [groups, at least N], or [at least N] for one group
+  std::optional<graph::TensorRef> bias;      // at least N elements
+  graph::TensorRef y;                        // [..., N]
+  std::optional<graph::BufferRef> x_values;  // float32, to take in place of what x holds
   int64_t group_size = 0;
   bool swapped = false;  // the first weight of a byte in its high half
 };

@@ -198,7 +198,7 @@ TEST_CASE("linear_q4gsw: float16 throughout") {
       op.plan("et_vk.linear_q4gsw.default", q4gsw(op, 1, 64, 64, 32, true, GraphDtype::float16));
   REQUIRE(plan.ok());
   const gpu::KernelKey& kernel = dispatch_at(**plan, 0).kernel;
-  CHECK(kernel.prelude.find("alias T = f16;\nalias S = f16;\n") == 0);
+  CHECK(kernel.prelude.find("alias X = f16;\nalias T = f16;\nalias S = f16;\n") == 0);
   CHECK(kernel.features == gpu::FeatureSet{gpu::Feature::shader_f16});
 }
 
