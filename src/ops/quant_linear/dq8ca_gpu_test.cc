@@ -27,7 +27,7 @@ double quantized(double value, double scale, int zero) {
   return (std::clamp(std::nearbyint(value / scale) + zero, -128.0, 127.0) - zero) * scale;
 }
 
-void check_layer(PlannedRun&& run, Layer layer) {
+void check_layer(PlannedRun& run, Layer layer) {
   layer.fill();
   Random random(layer.m + layer.k);
   Rows rows;
@@ -87,6 +87,10 @@ void check_layer(PlannedRun&& run, Layer layer) {
   CHECK_MESSAGE(wrong == 0, first);
 }
 
+void check_layer(PlannedRun&& run, Layer layer) {
+  check_layer(run, std::move(layer));
+}
+
 TEST_CASE("dq8ca_q4gsw: numbers of rows, groups, with packed dot products and without") {
   for (const Way& way : ways()) {
     CAPTURE(std::string(way.name));
@@ -113,6 +117,13 @@ TEST_CASE("dq8ca_q4gsw: numbers of rows, groups, with packed dot products and wi
       check_layer(PlannedRun(shared_device(), change), {.m = 1, .n = 66, .k = 2048});
     }
   }
+}
+
+TEST_CASE("dq8ca_q4gsw: a GPU with packed dot products uses them for many rows") {
+  REQUIRE(shared_device().features().contains(gpu::Feature::packed_dot));
+  PlannedRun run(shared_device(), ways()[1].change);
+  check_layer(run, {.m = 70, .n = 70, .k = 96});
+  CHECK(run.kernels() == std::vector<std::string>{"quantize_rows", "dot_tile"});
 }
 
 TEST_CASE("dq8ca_q4gsw: float16") {

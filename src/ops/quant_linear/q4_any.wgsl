@@ -11,6 +11,7 @@ struct Params {
   k: u32, // elements to sum over, from k_first on
   k_first: u32,
   x_row: u32, // elements between rows of x
+  x_first: u32,
   w_row: u32, // bytes between rows of the weight
   y_row: u32,
   y_first: u32,
@@ -49,7 +50,7 @@ fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) group
       let byte = n * p.w_row + k / 2u;
       let shift = byte % 4u * 8u + select(k % 2u, 1u - k % 2u, swapped) * 4u;
       let value = f32((weight[byte / 4u] >> shift) & 15u) - 8.0;
-      part += f32(x[m * p.x_row + k]) * value;
+      part += f32(x[m * p.x_row + p.x_first + k]) * value;
     }
     sum += part * f32(scales[p.s_first + start / p.group * p.s_row + n]);
   }

@@ -52,8 +52,11 @@ struct Q4Route {
 // Which kernel makes a product of this shape on such a device.
 Q4Route choose_q4_route(const Q4Shape& shape, const graph::DeviceFacts& device);
 
-// Checks that the tensors fit together, gives y its shape and records the dispatches. Weights and
-// scales that are too large for a binding are taken in blocks of N and of K.
+// Checks that the tensors fit together and gives y its shape.
+Result<Q4Shape> check_q4_linear(graph::OpCall& op, Q4Linear& linear);
+
+// The same, and records the dispatches. Weights and scales that are too large for a binding are
+// taken in blocks of N and of K.
 Status dispatch_q4_linear(graph::OpCall& op, Q4Linear linear);
 
 }  // namespace ptero::ops
