@@ -335,6 +335,23 @@ bool MethodSession::may_stay(size_t output) const {
   return by_delegate;
 }
 
+std::vector<const gpu::Buffer*> MethodSession::caches() const {
+  std::vector<const gpu::Buffer*> all;
+  for (const auto& delegate : delegates_) {
+    const std::vector<const gpu::Buffer*> caches = delegate->caches();
+    all.insert(all.end(), caches.begin(), caches.end());
+  }
+  return all;
+}
+
+uint64_t MethodSession::operator_calls() const {
+  uint64_t calls = 0;
+  for (const auto& delegate : delegates_) {
+    calls += delegate->planner().operator_calls();
+  }
+  return calls;
+}
+
 Status MethodSession::reset() {
   for (const auto& delegate : delegates_) {
     PTERO_RETURN_IF_ERROR(delegate->reset());

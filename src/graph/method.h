@@ -71,10 +71,14 @@ class MethodSession {
   bool may_stay(size_t output) const;
   // Empties every cache.
   Status reset();
+  // Those of all delegates, in their order.
+  std::vector<const gpu::Buffer*> caches() const;
 
   const MethodModel& model() const { return *model_; }
   // Of the last run, over all delegates.
   uint64_t last_dispatches() const { return last_dispatches_; }
+  // Operator functions called so far: none while shapes repeat.
+  uint64_t operator_calls() const;
 
  private:
   friend class MethodRun;

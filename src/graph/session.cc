@@ -50,6 +50,16 @@ Status GraphSession::reset() {
   return ok_status();
 }
 
+std::vector<const gpu::Buffer*> GraphSession::caches() const {
+  std::vector<const gpu::Buffer*> caches;
+  for (const gpu::Buffer& buffer : buffers_) {
+    if (buffer.valid() && buffer.kind() == gpu::MemoryKind::cache) {
+      caches.push_back(&buffer);
+    }
+  }
+  return caches;
+}
+
 const gpu::Buffer& GraphSession::storage(uint32_t id) const {
   const gpu::Buffer* weights = model_->weights(id);
   return weights != nullptr ? *weights : buffers_[id];

@@ -65,6 +65,9 @@ class GraphSession {
   // Writes zeros into every cache.
   Status reset();
 
+  // The caches, in the order of their storages.
+  std::vector<const gpu::Buffer*> caches() const;
+
   const GraphModel& model() const { return *model_; }
   const Planner& planner() const { return planner_; }
   // Of the last run that was started, so far: dispatches, and how often it was split to read a
