@@ -102,6 +102,7 @@ class StreamDecoder {
  private:
   Tokenizer tokenizer_;
   std::unique_ptr<detail::DecodeState> state_;
+  DecodeOptions options_;
 };
 
 }  // namespace ptero::text
