@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Strings in, ids out, for tests/python/test_tokenizers.py.
+//
+//   tokenize FILE encode [--special] [--no-parse] [--time]
+//     stdin: strings, each after its length in bytes (u32, little endian)
+//     stdout: for each its ids, after their number (u32 all)
+//   tokenize FILE decode [--skip-special]
+//     the reverse; fails when the text of the streaming decoder differs
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/byte_source.h"
+#include "text/tokenizer.h"
+
+namespace {
+
+using ptero::text::StreamDecoder;
+using ptero::text::TokenId;
+using ptero::text::Tokenizer;
+
+bool read_u32(uint32_t& value) {
+  return std::fread(&value, sizeof value, 1, stdin) == 1;
+}
+
+void write_u32(uint32_t value) {
+  std::fwrite(&value, sizeof value, 1, stdout);
+}
+
+int fail(const ptero::Error& error) {
+  std::fprintf(stderr, "%s\n", error.to_string().c_str());
+  return 1;
+}
+
+int encode(const Tokenizer& tokenizer, const ptero::text::EncodeOptions& options) {
+  uint32_t size = 0;
+  while (read_u32(size)) {
+    std::string text(size, '\0');
+    if (size > 0 && std::fread(text.data(), size, 1, stdin) != 1) {
+      return 1;
+    }
+    const auto ids = tokenizer.encode(text, options);
+    if (!ids.ok()) {
+      return fail(ids.error());
+    }
+    write_u32(static_cast<uint32_t>(ids->size()));
+    for (const TokenId id : *ids) {
+      write_u32(id);
+    }
+  }
+  return 0;
+}
+
+int decode(const Tokenizer& tokenizer, const ptero::text::DecodeOptions& options) {
+  uint32_t count = 0;
+  while (read_u32(count)) {
+    std::vector<TokenId> ids(count);
+    for (TokenId& id : ids) {
+      if (!read_u32(id)) {
+        return 1;
+      }
+    }
+    const std::string text = tokenizer.decode(ids, options);
+    write_u32(static_cast<uint32_t>(text.size()));
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string_view> args(argv, argv + argc);
+  if (args.size() < 3) {
+    std::fprintf(stderr, "usage: tokenize FILE encode|decode [options]\n");
+    return 2;
+  }
+  const auto file = ptero::map_file(argv[1]);
+  if (!file.ok()) {
+    return fail(file.error());
+  }
+  const auto bytes = (*file)->view(0, (*file)->size());
+  const std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+  const auto start = std::chrono::steady_clock::now();
+  const auto tokenizer = Tokenizer::from_bytes(text);
+  if (!tokenizer.ok()) {
+    return fail(tokenizer.error());
+  }
+  const auto loaded = std::chrono::steady_clock::now();
+  ptero::text::EncodeOptions encode_options{.add_special = false};
+  ptero::text::DecodeOptions decode_options;
+  bool time = false;
+  for (size_t i = 3; i < args.size(); ++i) {
+    encode_options.add_special |= args[i] == "--special";
+    encode_options.parse_special &= args[i] != "--no-parse";
+    decode_options.skip_special |= args[i] == "--skip-special";
+    time |= args[i] == "--time";
+  }
+  const int status = args[2] == "encode" ? encode(*tokenizer, encode_options)
+                                         : decode(*tokenizer, decode_options);
+  if (time) {
+    using Milliseconds = std::chrono::duration<double, std::milli>;
+    std::fprintf(stderr, "load %.1f ms, run %.1f ms\n", Milliseconds(loaded - start).count(),
+                 Milliseconds(std::chrono::steady_clock::now() - loaded).count());
+  }
+  return status;
+}
