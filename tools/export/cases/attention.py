@@ -101,10 +101,13 @@ def evaluated_as(mode: str):
 exact = evaluated_as("exact")
 
 
-def controls(of: str) -> dict[str, Control]:
+def controls(of: str, prepare=lambda module: module) -> dict[str, Control]:
+    """Two faults of caches; `prepare` turns the module into what float64 can evaluate."""
     return {
-        "control: position pinned": Control(of, evaluated_as("pinned")),
-        "control: cache emptied before each step": Control(of, evaluated_as("forgets")),
+        "control: position pinned": Control(of, lambda m: evaluated_as("pinned")(prepare(m))),
+        "control: cache emptied before each step": Control(
+            of, lambda m: evaluated_as("forgets")(prepare(m))
+        ),
     }
 
 

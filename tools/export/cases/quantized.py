@@ -41,8 +41,9 @@ def weights_of_4_bits(module: nn.Module, group: int, activations: bool = False) 
 class ExactLinear(nn.Module):
     """A quantised nn.Linear evaluated in float64 from its integers and scales."""
 
-    def __init__(self, layer: nn.Linear) -> None:
+    def __init__(self, layer: nn.Linear, ties: bool) -> None:
         super().__init__()
+        self.ties = ties
         quantised = layer.weight
         scale = quantised.scale.double()
         grouped = quantised.qdata.double().unflatten(1, (scale.size(1), -1))
@@ -52,25 +53,26 @@ class ExactLinear(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = x.double()
-        return nn.functional.linear(_rows_of_8_bits(x) if self.quantise_rows else x,
-                                    self.weight, self.bias)
+        if self.quantise_rows:
+            x = _rows_of_8_bits(x, self.ties)
+        return nn.functional.linear(x, self.weight, self.bias)
 
 
-def _rows_of_8_bits(x: torch.Tensor) -> torch.Tensor:
+def _rows_of_8_bits(x: torch.Tensor, ties: bool = False) -> torch.Tensor:
     low = x.amin(-1, keepdim=True).clamp(max=0)
     high = x.amax(-1, keepdim=True).clamp(min=0)
     scale = ((high - low) / 255).clamp(min=torch.finfo(torch.float32).eps)
-    zero = (-128 - _rounded(low / scale)).clamp(-128, 127)
-    return ((_rounded(x / scale) + zero).clamp(-128, 127) - zero) * scale
+    zero = (-128 - _rounded(low / scale, ties)).clamp(-128, 127)
+    return ((_rounded(x / scale, ties) + zero).clamp(-128, 127) - zero) * scale
 
 
 class Tie(Exception):
     """Two correct kernels may round a value of this input to different integers."""
 
 
-def _rounded(x: torch.Tensor) -> torch.Tensor:
+def _rounded(x: torch.Tensor, ties: bool) -> torch.Tensor:
     to_tie = ((x - x.floor()) - 0.5).abs().min()
-    if to_tie < _TIE:
+    if to_tie < _TIE and not ties:
         raise Tie(f"an input of this case is {to_tie:g} away from a tie in rounding")
     return x.round()
 
@@ -102,13 +104,16 @@ class ExactEmbedding(nn.Module):
         return self.rows[indices.long()]
 
 
-def dequantised(module: nn.Module) -> nn.Module:
-    """The module with every quantised part replaced by its exact form, in float64."""
+def dequantised(module: nn.Module, ties: bool = False) -> nn.Module:
+    """The module with every quantised part replaced by its exact form, in float64.
+
+    With `ties`, activations near the middle between two integers are let pass.
+    """
     module = copy.deepcopy(module)
     for name, part in list(module.named_modules()):
         exact = None
         if isinstance(part, nn.Linear) and hasattr(part.weight, "qdata"):
-            exact = ExactLinear(part)
+            exact = ExactLinear(part, ties)
         elif isinstance(part, QuantizedGroupEmbedding):
             exact = ExactEmbedding(part)
         if exact is not None:
@@ -182,8 +187,8 @@ CASES = [
         dynamic=({0: Dim("s", 33)},),
         reference=dequantised,
         options={"force_fp16": True},
-        atol=2e-2,
-        rtol=1e-2,
+        atol=5e-3,
+        rtol=5e-3,
         reason="inputs, scales and outputs are half precision inside the graph",
         operators={"et_vk.linear_q4gsw.default": 2},
     ),
