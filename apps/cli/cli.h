@@ -41,6 +41,9 @@ int report(const Error& error);
 LogCallback stderr_log();
 
 void add_devices(CLI::App& app, Outcome& outcome);
+void add_bench(CLI::App& app, Outcome& outcome);
+void add_chat(CLI::App& app, Outcome& outcome);
+void add_generate(CLI::App& app, Outcome& outcome);
 void add_inspect(CLI::App& app, Outcome& outcome);
 void add_operators(CLI::App& app, Outcome& outcome);
 void add_run(CLI::App& app, Outcome& outcome);

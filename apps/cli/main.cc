@@ -30,6 +30,9 @@ int run(int argc, char** argv) {
   app.add_flag("--version", version, "print the versions of ptero, Dawn and the adapter");
   cli::Outcome outcome;
   cli::add_devices(app, outcome);
+  cli::add_bench(app, outcome);
+  cli::add_chat(app, outcome);
+  cli::add_generate(app, outcome);
   cli::add_inspect(app, outcome);
   cli::add_operators(app, outcome);
   cli::add_run(app, outcome);

@@ -24,7 +24,7 @@ gpu::KernelKey DeviceSampler::kernel_key(bool half, bool is_software) {
   // Barriers cost a software adapter what threads gain.
   key.overrides = {{"wg_size", is_software ? 8.0 : 256.0}};
   if (half) {
-    key.features |= gpu::Feature::shader_f16;
+    key.features |= gpu::FeatureSet{gpu::Feature::shader_f16};
   }
   return key;
 }

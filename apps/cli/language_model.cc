@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/language_model.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "cli/program_file.h"
+
+namespace ptero::cli {
+namespace {
+
+volatile std::sig_atomic_t interrupt_flag = 0;
+
+void on_interrupt(int signal) {
+  if (interrupt_flag != 0) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
+  interrupt_flag = 1;
+}
+
+Result<std::string> read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  PTERO_REJECT_IF(!file, io, "File ({}) cannot be read.", path);
+  PTERO_REJECT_IF(text.empty(), invalid_argument, "File ({}) is empty.", path);
+  return text;
+}
+
+// "29905-100" or "29905+1.5"; llama.cpp's form. "29905-inf" forbids.
+Result<std::pair<uint32_t, double>> parse_bias(const std::string& text) {
+  const size_t sign = text.find_first_of("+-");
+  uint32_t id = 0;
+  const char* const begin = text.data();
+  if (sign != std::string::npos) {
+    const auto [end, error] = std::from_chars(begin, begin + sign, id);
+    if (error == std::errc() && end == begin + sign) {
+      const std::string number = text.substr(text[sign] == '+' ? sign + 1 : sign);
+      char* stop = nullptr;
+      const double bias = std::strtod(number.c_str(), &stop);
+      if (!number.empty() && *stop == '\0') {
+        return std::pair(id, bias);
+      }
+    }
+  }
+  return make_error(ErrorCode::invalid_argument,
+                    "--logit-bias ({}) is not a token id with a signed number, such as 15043-1.5.",
+                    text);
+}
+
+std::string_view words_for(llm::FinishReason reason) {
+  switch (reason) {
+    case llm::FinishReason::end:
+      return "ended by the model";
+    case llm::FinishReason::stop:
+      return "ended by a stop string";
+    case llm::FinishReason::length:
+      return "ended after as many tokens as asked for";
+    case llm::FinishReason::context:
+      return "ended because the context is full";
+    case llm::FinishReason::cancelled:
+      break;
+  }
+  return "interrupted";
+}
+
+}  // namespace
+
+void add_model_flags(CLI::App& command, ModelFlags& flags) {
+  command.add_option("model,-m,--model", flags.model, "the .pte file")
+      ->required()
+      ->type_name("MODEL");
+  command.add_option("--data", flags.data, "a .ptd file with external tensors")
+      ->type_name("FILE.ptd");
+  command
+      .add_option("--tokenizer", flags.tokenizer,
+                  "tokenizer.json, tiktoken or SentencePiece file; otherwise the model's own")
+      ->type_name("FILE");
+  command
+      .add_option("--chat-template-file", flags.chat_template,
+                  "Jinja chat template; otherwise the model's own")
+      ->type_name("FILE");
+  add_gpu_flags(command, flags.gpu);
+}
+
+void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
+  llm::SamplingOptions& options = flags.options;
+  command.add_option("-n,--predict,--n-predict", flags.predict,
+                     "tokens at most; -1: until the model ends")
+      ->capture_default_str();
+  command.add_option("--temp", options.temperature, "temperature; 0 is greedy")
+      ->capture_default_str();
+  command.add_option("--top-k", options.top_k, "the most likely so many; 0: all")
+      ->capture_default_str();
+  command.add_option("--top-p", options.top_p, "the smallest set with this probability; 1: off")
+      ->capture_default_str();
+  command.add_option("--min-p", options.min_p, "this fraction of the most likely; 0: off")
+      ->capture_default_str();
+  command.add_option("--repeat-penalty", options.repeat_penalty, "1: off")->capture_default_str();
+  command.add_option("--repeat-last-n", options.repeat_last_n, "tokens that penalties look back at")
+      ->capture_default_str();
+  command.add_option("--frequency-penalty", options.frequency_penalty, "0: off")
+      ->capture_default_str();
+  command.add_option("--presence-penalty", options.presence_penalty, "0: off")
+      ->capture_default_str();
+  command.add_option("-s,--seed", flags.seed, "the same seed gives the same answer; -1: random")
+      ->capture_default_str();
+  command.add_option("-l,--logit-bias", flags.logit_bias, "change a token's logit, such as 15043-1")
+      ->type_name("ID(+/-)BIAS");
+  command.add_option("-r,--reverse-prompt", flags.stop, "end the answer before this text")
+      ->type_name("TEXT");
+  command.add_flag("--ignore-eos", flags.ignore_eos, "go on after the model's end token");
+}
+
+Result<llm::GenerationOptions> generation_options(const SamplingFlags& flags) {
+  llm::GenerationOptions options;
+  options.sampling = flags.options;
+  options.sampling.seed =
+      flags.seed >= 0 ? static_cast<uint64_t>(flags.seed) : std::random_device{}();
+  for (const std::string& text : flags.logit_bias) {
+    PTERO_ASSIGN_OR_RETURN(const auto bias, parse_bias(text));
+    options.sampling.logit_bias.push_back(bias);
+  }
+  options.stop = flags.stop;
+  options.ignore_end = flags.ignore_eos;
+  PTERO_REJECT_IF(flags.predict < -1 || flags.predict == 0 || flags.predict > UINT32_MAX,
+                  invalid_argument, "-n ({}) is neither -1 nor a number of tokens.", flags.predict);
+  if (flags.predict > 0) {
+    options.max_tokens = static_cast<uint32_t>(flags.predict);
+  }
+  PTERO_RETURN_IF_ERROR(llm::check(options.sampling));
+  return options;
+}
+
+Result<std::shared_ptr<const llm::Model>> load_model(const ModelFlags& flags) {
+  PTERO_ASSIGN_OR_RETURN(std::unique_ptr<ProgramFile> opened, open_program(flags.model, flags.data));
+  const std::shared_ptr<ProgramFile> file = std::move(opened);
+  llm::ModelSource source;
+  source.program = std::shared_ptr<const pte::Program>(file, &file->program);
+  source.data = std::shared_ptr<const pte::DataMap>(file, &file->data);
+  if (!flags.tokenizer.empty()) {
+    PTERO_ASSIGN_OR_RETURN(source.tokenizer, read_text(flags.tokenizer));
+  }
+  if (!flags.chat_template.empty()) {
+    PTERO_ASSIGN_OR_RETURN(source.chat_template, read_text(flags.chat_template));
+  }
+  PTERO_ASSIGN_OR_RETURN(gpu::Device device, open_device(flags.gpu));
+  const bool shows = isatty(STDERR_FILENO) != 0;
+  if (shows) {
+    fmt::print(stderr, "loading {} ...", flags.model);
+  }
+  const auto loading = llm::Model::load(device, std::move(source));
+  Result<std::shared_ptr<const llm::Model>> model = wait_interruptibly(*loading);
+  if (shows) {
+    fmt::print(stderr, "\r\033[K");
+  }
+  if (!model.ok()) {
+    Error error = std::move(model).error();
+    return error.add_context(fmt::format("while loading {}", flags.model));
+  }
+  return model;
+}
+
+void catch_interrupts() {
+  std::signal(SIGINT, on_interrupt);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+bool interrupted() {
+  return interrupt_flag != 0;
+}
+void clear_interrupt() {
+  interrupt_flag = 0;
+}
+
+std::string closing_line(const llm::GenerationResult& result) {
+  const auto rate = [](size_t tokens, std::chrono::duration<double> time) {
+    return time.count() > 0 ? static_cast<double>(tokens) / time.count() : 0.0;
+  };
+  std::string known;
+  if (result.reused_tokens > 0) {
+    known = fmt::format(" ({} more were known)", result.reused_tokens);
+  }
+  // The first token of the answer comes with the prompt.
+  const size_t decoded = result.tokens.empty() ? 0 : result.tokens.size() - 1;
+  return fmt::format(
+      "prompt: {} tokens{}, {:.1f} tokens/s; answer: {} tokens, {:.1f} tokens/s; {}",
+      result.prompt_tokens, known, rate(result.prompt_tokens, result.prompt_time),
+      result.tokens.size(), rate(decoded, result.decode_time), words_for(result.reason));
+}
+
+}  // namespace ptero::cli
