@@ -184,7 +184,9 @@ TEST_CASE("q4gsw: weights and scales beyond the largest binding") {
     CAPTURE(std::string(way.name));
     const Change change = [&](graph::DeviceFacts& facts) {
       way.change(facts);
-      facts.limits.max_storage_binding_size = 32768;
+      // Blocks of 129 rows of 256 bytes, so that no block of scales starts where a binding may.
+      facts.limits.max_storage_binding_size = 129 * 256;
+      facts.limits.min_storage_offset_alignment = 256;
     };
     for (const uint32_t m : {1, 5, 40}) {
       // Weights of 200 KB and scales of 50 KB: blocks of N.
