@@ -197,6 +197,11 @@ TEST_CASE("q4gsw: weights and scales beyond the largest binding") {
       PlannedRun both(shared_device(), change);
       check_layer(both, {.m = m, .n = 1499, .k = 256, .group = 8, .bias = true});
       CHECK(both.kernels().size() >= 30);
+      // The same where rows are not whole words.
+      PlannedRun odd(shared_device(), change);
+      check_layer(odd, {.m = m, .n = 501, .k = 250, .group = 10, .bias = true});
+      CHECK(odd.kernels().front() == "q4_any");
+      CHECK(odd.kernels().size() >= 4);
     }
   }
 }
