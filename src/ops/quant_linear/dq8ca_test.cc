@@ -82,7 +82,7 @@ TEST_CASE("linear_dq8ca_q4gsw: few rows, a CPU, short groups and no dot products
   CHECK(layer.kernels() == Names{"fake_quantize", "q4_tile"});
   Layer on_cpu;
   on_cpu.op.device.is_software = true;
-  CHECK(on_cpu.kernels() == Names{"fake_quantize", "q4_column"});
+  CHECK(on_cpu.kernels() == Names{"fake_quantize", "q4_column_rows"});
   Layer capped;
   capped.op.device.limits.max_storage_binding_size = 16384;
   CHECK(capped.kernels().front() == "fake_quantize");

@@ -226,7 +226,7 @@ TEST_CASE("q4gsw: each device takes its kernel") {
   };
   using Names = std::vector<std::string>;
   CHECK(kernels(0, 1) == Names{"q4_column"});
-  CHECK(kernels(0, 20) == Names{"q4_column"});
+  CHECK(kernels(0, 20) == Names{"q4_column_rows"});
   const bool subgroups = shared_device().features().contains(gpu::Feature::subgroups);
   CHECK(kernels(1, 1) == Names{subgroups ? "q4_gemv_subgroup" : "q4_gemv"});
   CHECK(kernels(2, 1) == Names{"q4_gemv"});
