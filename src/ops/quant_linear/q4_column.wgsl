@@ -3,7 +3,8 @@
 //#include "ops/quant_linear/q4_column_part.wgsl"
 
 fn products(words: vec4u, at: u32) -> vec4f {
-  return first_quad(words) * (vec4f(x[at]) * kFirst) + last_quad(words) * (vec4f(x[at + 1u]) * kLast);
+  return first_quad(words) * (vec4f(x[at]) * kFirst) +
+         last_quad(words) * (vec4f(x[at + 1u]) * kLast);
 }
 
 @compute @workgroup_size(kThreads)

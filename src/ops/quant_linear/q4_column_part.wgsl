@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // 4-bit linear layers for adapters that run invocations on a CPU: one invocation makes four columns
 // of a few rows of y from registers alone, without workgroup memory, barriers, or arrays, which
-// some of these adapters keep in memory. Loads of x are the same in all invocations, and none leaves
-// early, so that they stay scalar. Prelude: that of the part.
+// some of these adapters keep in memory. Loads of x are the same in all invocations, and none
+// leaves early, so that they stay scalar. Prelude: that of the part.
 //#include "ops/quant_linear/q4_part.wgsl"
 
 const kThreads = 16u;
@@ -26,14 +26,14 @@ fn place_of(group: u32, lane: u32, rows: u32) -> Place {
 fn words_of(a: W, b: W, c: W, d: W, i: u32) -> vec4u {
   let words = vec4u(word_of(a, i), word_of(b, i), word_of(c, i), word_of(d, i));
   if (swapped) {
-    return ((words & vec4u(0x0f0f0f0fu)) << vec4u(4u)) ^ ((words >> vec4u(4u)) & vec4u(0x0f0f0f0fu)) ^
-           vec4u(0x80000000u);
+    let low = vec4u(0x0f0f0f0fu);
+    return ((words & low) << vec4u(4u)) ^ ((words >> vec4u(4u)) & low) ^ vec4u(0x80000000u);
   }
   return words ^ vec4u(0x80000000u);
 }
 
-// The weights of four elements of k, a column of the matrix for each, times a power of 16 each: they
-// are masked and not shifted, and kFirst and kLast make up for it in x.
+// The weights of four elements of k, a column of the matrix for each, times a power of 16 each:
+// they are masked and not shifted, and kFirst and kLast make up for it in x.
 const kFirst = vec4f(1.0, 0x1p-4, 0x1p-8, 0x1p-12);
 const kLast = vec4f(0x1p-16, 0x1p-20, 0x1p-24, 0x1p-28);
 
