@@ -149,7 +149,7 @@ TEST_CASE("dq8ca_q4gsw: weights, scales and rows beyond the largest binding") {
       facts.limits.max_storage_binding_size = 129 * 256;
       facts.limits.min_storage_offset_alignment = 256;
     };
-    for (const uint32_t m : {1, 12}) {
+    for (const uint32_t m : {1, 12, 35}) {
       check_layer(PlannedRun(shared_device(), change),
                   {.m = m, .n = 640, .k = 512, .group = 16, .bias = true});
     }
