@@ -42,6 +42,7 @@ LogCallback stderr_log();
 
 void add_devices(CLI::App& app, Outcome& outcome);
 void add_inspect(CLI::App& app, Outcome& outcome);
+void add_operators(CLI::App& app, Outcome& outcome);
 void add_run(CLI::App& app, Outcome& outcome);
 void add_selfcheck(CLI::App& app, Outcome& outcome);
 void add_verify(CLI::App& app, Outcome& outcome);

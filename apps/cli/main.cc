@@ -31,6 +31,7 @@ int run(int argc, char** argv) {
   cli::Outcome outcome;
   cli::add_devices(app, outcome);
   cli::add_inspect(app, outcome);
+  cli::add_operators(app, outcome);
   cli::add_run(app, outcome);
   cli::add_selfcheck(app, outcome);
   cli::add_verify(app, outcome);

@@ -69,7 +69,10 @@ Result<bool> run(const RunFlags& flags) {
                   invalid_argument, "Method ({}) gives {} outputs, fewer than were named.",
                   flags.method, outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
-    fmt::print("output {}: {}\n", i, summary(outputs[i]));
+    fmt::print("output {}:   {}\n", i, summary(outputs[i]));
+    if (i < expected.size()) {
+      fmt::print("expected {}: {}\n", i, summary(expected[i]));
+    }
   }
   for (size_t i = 0; i < flags.outputs.size(); ++i) {
     PTERO_RETURN_IF_ERROR(write_npy(flags.outputs[i], outputs[i]));

@@ -132,8 +132,13 @@ std::unique_ptr<gpu::Pending<std::shared_ptr<const MethodModel>>> MethodModel::l
 // One run: the instructions in order. Only a delegate call waits.
 class MethodRun : public gpu::Pending<std::vector<HostTensor>> {
  public:
-  MethodRun(MethodSession& session, std::vector<HostTensor> tensors)
-      : session_(session), tensors_(std::move(tensors)) {}
+  MethodRun(MethodSession& session, std::vector<HostTensor> tensors, MethodBuffers buffers)
+      : session_(session), tensors_(std::move(tensors)), buffers_(std::move(buffers)) {
+    in_buffer_.resize(tensors_.size());
+    for (size_t i = 0; i < buffers_.inputs.size(); ++i) {
+      in_buffer_[plan().inputs[i]] = buffers_.inputs[i];
+    }
+  }
 
   gpu::WaitTarget wait_target() const override {
     return running_ != nullptr ? running_->wait_target() : gpu::WaitTarget{};
@@ -177,6 +182,10 @@ class MethodRun : public gpu::Pending<std::vector<HostTensor>> {
     }
     if (const auto* call = std::get_if<pte::KernelCall>(&instruction)) {
       const std::string name = operator_name(plan().operators[call->op]);
+      for (const uint32_t arg : call->args) {
+        PTERO_REJECT_IF(in_buffer_[arg] != nullptr, unsupported,
+                        "Host operator {} takes a tensor that is on the device.", name);
+      }
       HostCall host(plan(), call->args, tensors_);
       PTERO_RETURN_IF_ERROR(session_.model_->host_operators().at(name)(host), "in host operator {}",
                             name);
@@ -218,6 +227,9 @@ class MethodRun : public gpu::Pending<std::vector<HostTensor>> {
     HostTensor result;
     if (const auto* tensor = std::get_if<pte::GraphTensor>(&graph.values[graph.outputs[i]])) {
       result = {host_type(tensor->dtype), output.shape, std::move(output.bytes)};
+      if (result.bytes.empty() && result.shape.numel() > 0) {
+        return result;  // it stays on the device
+      }
     } else {
       PTERO_REJECT_IF(!output.scalar, internal, "A SymInt comes without a value.");
       result = make_integer(*output.scalar);
@@ -243,7 +255,11 @@ class MethodRun : public gpu::Pending<std::vector<HostTensor>> {
           !std::holds_alternative<pte::Tensor>(stated) && !std::holds_alternative<int64_t>(stated),
           invalid_program, "Input {} of a delegate is neither a tensor nor an integer.", i);
       RunInput input;
-      if (const auto* tensor = std::get_if<pte::GraphTensor>(&graph.values[graph.inputs[i]])) {
+      if (in_buffer_[id] != nullptr) {
+        input.live.shape = tensors_[id].shape;
+        input.buffer = in_buffer_[id];
+      } else if (const auto* tensor =
+                     std::get_if<pte::GraphTensor>(&graph.values[graph.inputs[i]])) {
         PTERO_ASSIGN_OR_RETURN(HostTensor value, convert(tensors_[id], host_type(tensor->dtype)),
                                "in input {} of a delegate", i);
         converted.push_back(std::move(value));
@@ -255,12 +271,31 @@ class MethodRun : public gpu::Pending<std::vector<HostTensor>> {
       }
       inputs.push_back(input);
     }
-    PTERO_ASSIGN_OR_RETURN(running_, session.run(inputs));
+    PTERO_ASSIGN_OR_RETURN(running_, session.run(inputs, targets_of(call, graph)));
     return ok_status();
+  }
+
+  // The buffers of the caller that take outputs of this call; none when all are read back.
+  std::vector<const gpu::Buffer*> targets_of(const pte::DelegateCall& call,
+                                             const pte::Graph& graph) const {
+    std::vector<const gpu::Buffer*> targets(graph.outputs.size());
+    bool any = false;
+    for (size_t i = 0; i < targets.size(); ++i) {
+      for (size_t output = 0; output < buffers_.outputs.size(); ++output) {
+        if (buffers_.outputs[output] != nullptr &&
+            plan().outputs[output] == call.args[graph.inputs.size() + i]) {
+          targets[i] = buffers_.outputs[output];
+          any = true;
+        }
+      }
+    }
+    return any ? targets : std::vector<const gpu::Buffer*>();
   }
 
   MethodSession& session_;
   std::vector<HostTensor> tensors_;  // by value id
+  MethodBuffers buffers_;
+  std::vector<const gpu::Buffer*> in_buffer_;  // inputs on the device, by value id
   size_t chain_ = 0;
   size_t next_ = 0;
   std::unique_ptr<gpu::Pending<std::vector<RunOutput>>> running_;
@@ -276,9 +311,48 @@ Result<std::unique_ptr<MethodSession>> MethodSession::create(
   return session;
 }
 
-Result<std::unique_ptr<gpu::Pending<std::vector<HostTensor>>>> MethodSession::run(
-    std::vector<HostTensor> inputs) {
+bool MethodSession::may_stay(size_t output) const {
   const pte::ExecutionPlan& plan = model_->plan();
+  const uint32_t id = plan.outputs[output];
+  bool by_delegate = false;
+  for (const pte::Chain& chain : plan.chains) {
+    for (const pte::Instruction& instruction : chain.instructions) {
+      const auto touches = [&](const std::vector<uint32_t>& args) {
+        return std::find(args.begin(), args.end(), id) != args.end();
+      };
+      if (const auto* call = std::get_if<pte::DelegateCall>(&instruction);
+          call != nullptr && touches(call->args)) {
+        by_delegate = true;
+      } else if (const auto* kernel = std::get_if<pte::KernelCall>(&instruction);
+                 kernel != nullptr && touches(kernel->args)) {
+        return false;
+      } else if (const auto* move = std::get_if<pte::MoveCall>(&instruction);
+                 move != nullptr && (move->from == id || move->to == id)) {
+        return false;
+      }
+    }
+  }
+  return by_delegate;
+}
+
+Status MethodSession::reset() {
+  for (const auto& delegate : delegates_) {
+    PTERO_RETURN_IF_ERROR(delegate->reset());
+  }
+  return ok_status();
+}
+
+Result<std::unique_ptr<gpu::Pending<std::vector<HostTensor>>>> MethodSession::run(
+    std::vector<HostTensor> inputs, MethodBuffers buffers) {
+  const pte::ExecutionPlan& plan = model_->plan();
+  PTERO_REJECT_IF(
+      buffers.inputs.size() > plan.inputs.size() || buffers.outputs.size() > plan.outputs.size(),
+      invalid_argument, "Number of buffers ({} and {}) exceeds what method ({}) takes and gives.",
+      buffers.inputs.size(), buffers.outputs.size(), plan.name);
+  for (size_t i = 0; i < buffers.outputs.size(); ++i) {
+    PTERO_REJECT_IF(buffers.outputs[i] != nullptr && !may_stay(i), unsupported,
+                    "Output {} of method ({}) is made on the host.", i, plan.name);
+  }
   PTERO_REJECT_IF(inputs.size() != plan.inputs.size(), invalid_argument,
                   "Number of inputs ({}) differs from what method ({}) takes ({}).", inputs.size(),
                   plan.name, plan.inputs.size());
@@ -319,7 +393,7 @@ Result<std::unique_ptr<gpu::Pending<std::vector<HostTensor>>>> MethodSession::ru
   }
   last_dispatches_ = 0;
   return std::unique_ptr<gpu::Pending<std::vector<HostTensor>>>(
-      std::make_unique<MethodRun>(*this, std::move(tensors)));
+      std::make_unique<MethodRun>(*this, std::move(tensors), std::move(buffers)));
 }
 
 }  // namespace ptero::graph

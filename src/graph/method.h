@@ -45,6 +45,15 @@ class MethodModel {
   std::vector<std::shared_ptr<const GraphModel>> delegates_;  // by index in the plan
 };
 
+// Tensors of one run that stay on the device, by position among the method's inputs and outputs;
+// null, or a list that ends before, is the host. Elements have the type that the delegate computes
+// with (int32 where the method says int64), and buffers hold whole words. The HostTensor at the
+// same position has type and shape, and no bytes.
+struct MethodBuffers {
+  std::vector<const gpu::Buffer*> inputs;
+  std::vector<const gpu::Buffer*> outputs;
+};
+
 // The state of one user of a method: caches and activations of its delegates. Threads and
 // lifetimes as GraphSession.
 class MethodSession {
@@ -55,8 +64,13 @@ class MethodSession {
   // Runs the method. Inputs are tensors in the order of the method, each within its bounds and of
   // the method's type. The outputs come in the method's order and types. Integers (Int EValues)
   // go in and come out as int64 tensors of rank 0.
-  Result<std::unique_ptr<gpu::Pending<std::vector<HostTensor>>>> run(
-      std::vector<HostTensor> inputs);
+  // Code unsupported when what shall stay on the device passes through a host operator.
+  Result<std::unique_ptr<gpu::Pending<std::vector<HostTensor>>>> run(std::vector<HostTensor> inputs,
+                                                                     MethodBuffers buffers = {});
+  // Whether output `i` may stay on the device: the last thing that makes it is a delegate.
+  bool may_stay(size_t output) const;
+  // Empties every cache.
+  Status reset();
 
   const MethodModel& model() const { return *model_; }
   // Of the last run, over all delegates.

@@ -197,7 +197,8 @@ TEST_CASE("a hundred runs give the same bits, whatever ran between") {
       must(session->run(input(1 + static_cast<uint32_t>(i) % 6)));
     }
   }
-  CHECK(session->planner().operator_calls() == calls + 2 * 3);  // two operators at lengths 1, 5 and 3
+  CHECK(session->planner().operator_calls() ==
+        calls + 2 * 3);  // two operators at lengths 1, 5 and 3
 }
 
 }  // namespace

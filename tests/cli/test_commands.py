@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a person sees at the command line: facts, one clear sentence for bad input, exit statuses."""
 
+import subprocess
+import sys
+
 import pytest
+
+from conftest import ROOT
 
 
 def sentence(result):
@@ -76,3 +81,13 @@ def test_a_machine_without_adapter_is_told_what_to_install(ptero_without_adapter
     assert result.returncode == 4
     assert "no WebGPU adapter" in result.stderr
     assert ptero_without_adapter("--version").returncode == 0
+
+
+def test_the_table_of_operators_is_what_the_program_runs(ptero):
+    """Models and cases that it names run in test_models.py and in ctest, on both adapters."""
+    check = subprocess.run([sys.executable, ROOT / "tools" / "operators.py", ROOT / "build" / "ci",
+                            "--check"], capture_output=True, text=True, check=False)
+    assert check.returncode == 0, check.stderr
+    text = ptero("operators").stdout
+    assert "  et_vk.rms_norm.default\n" in text
+    assert "  aten::copy_\n" in text

@@ -17,24 +17,8 @@ MODELS = {model["name"]: model for model in json.loads(MANIFEST.read_text())["mo
 # Operators of the test models that this build does not run yet. A model that needs one must be
 # refused by name, every other must pass.
 NOT_YET = {
-    "et_vk.apply_rotary_emb.default",
-    "et_vk.apply_rotary_emb_hf.default",
-    "et_vk.apply_rotary_emb_interleaved.default",
-    "et_vk.embedding_q4gsw.default",
     "et_vk.linear_dq8ca_q4gsw.default",
-    "et_vk.linear_q4gsw.default",
-    "et_vk.linear_q8ta_q8csw.default",
-    "et_vk.linear_qcs4w.default",
-    "et_vk.q8ta_add.default",
-    "et_vk.q8ta_linear.default",
-    "et_vk.q8ta_linear_gemv.default",
-    "et_vk.sdpa.default",
-    "et_vk.select_as_symint.default",
-    "quantized_decomposed.dequantize_per_tensor.default",
-    "quantized_decomposed.quantize_per_tensor.default",
-    "sdpa_with_kv_cache.default",
     "torchao.choose_qparams_affine.default",
-    "update_cache.default",
 }
 
 
@@ -120,6 +104,21 @@ def test_a_spoilt_model_fails_and_the_rest_goes_on(ptero, tmp_path):
     assert results["add_alpha"]["passed"]
 
 
+def test_a_control_that_agrees_fails(ptero, tmp_path):
+    manifest, entry, _ = copy_of("add_alpha", tmp_path)
+    entry["sequences"][0]["expect"] = "differs"
+    manifest.write_text(json.dumps({"version": 1, "models": [entry]}))
+    status, results = verify(ptero, manifest)
+    assert status == 1
+    assert "nothing differs" in results["add_alpha"]["error"]
+
+    entry["sequences"][0]["expect"] = "rhymes"
+    manifest.write_text(json.dumps({"version": 1, "models": [entry]}))
+    result = ptero("verify", manifest)
+    assert result.returncode != 0
+    assert "rhymes" in result.stderr
+
+
 def test_a_manifest_without_models_is_no_success(ptero, tmp_path):
     manifest = tmp_path / "manifest.json"
     manifest.write_text('{"version": 1, "models": []}')
@@ -156,14 +155,14 @@ def test_run_compares_writes_and_repeats(ptero, tmp_path):
     assert ptero("run", path, "--method", "backward").returncode == 2
 
 
-def external_manifests():
+def external(name):
     folder = os.environ.get("PTERO_TEST_MODELS")
-    return sorted(pathlib.Path(folder).glob("*/manifest.json")) if folder else []
+    return sorted(pathlib.Path(folder).resolve().glob(f"*/{name}")) if folder else []
 
 
-if external_manifests():  # otherwise conftest.py says so in one line, and nothing is counted
+if external("manifest.json"):  # otherwise conftest.py says so in one line, and nothing is counted
 
-    @pytest.mark.parametrize("manifest", external_manifests(), ids=lambda path: path.parent.name)
+    @pytest.mark.parametrize("manifest", external("manifest.json"), ids=lambda path: path.parent.name)
     def test_external_models(ptero, manifest):
         _, results = verify(ptero, manifest)
         passed, refused = split(results)
@@ -171,3 +170,34 @@ if external_manifests():  # otherwise conftest.py says so in one line, and nothi
                  if name not in passed | refused}
         print(f"{len(passed)} passed, {len(refused)} need operators that this build lacks")
         assert not wrong
+
+    @pytest.mark.parametrize("greedy", external("greedy.json"), ids=lambda path: path.parent.name)
+    def test_external_text(ptero, greedy):
+        status, results = verify(ptero, greedy)
+        assert status == 0, results
+
+    # A whole language model takes SwiftShader a minute; what follows is the host's doing.
+    @pytest.mark.parametrize("ptero", ["lavapipe"], indirect=True)
+    @pytest.mark.parametrize("greedy", external("greedy.json"), ids=lambda path: path.parent.name)
+    def test_external_text_with_small_bindings(ptero, greedy):
+        status, results = verify(ptero, greedy, "--max-binding", str(4 << 20))
+        assert status == 0, results
+
+    @pytest.mark.parametrize("ptero", ["lavapipe"], indirect=True)
+    @pytest.mark.parametrize("greedy", external("greedy.json"), ids=lambda path: path.parent.name)
+    def test_spoilt_external_text(ptero, greedy, tmp_path):
+        """Another id where the first two logits are far apart, and another logit, are found."""
+        whole = json.loads(greedy.read_text())
+        whole["pte"] = str(greedy.parent / whole["pte"])
+        spoilt = json.loads(json.dumps(whole))
+        spoilt["greedy"][0]["greedy_ids"][0] += 1
+        (tmp_path / "id.json").write_text(json.dumps(spoilt))
+        status, results = verify(ptero, tmp_path / "id.json")
+        assert status == 1
+        assert "Id 0 is" in next(iter(results.values()))["error"]
+        spoilt = json.loads(json.dumps(whole))
+        spoilt["greedy"][0]["top5"][1][4][1] += 0.2
+        (tmp_path / "logit.json").write_text(json.dumps(spoilt))
+        status, results = verify(ptero, tmp_path / "logit.json")
+        assert status == 1
+        assert "at id 1" in next(iter(results.values()))["error"]

@@ -44,6 +44,26 @@ cmd_demo() {
   say ''
   say "== ptero selfcheck"
   with_adapters build/release/ptero selfcheck
+  demo_model
+}
+
+# One model that PyTorch exported, its numbers beside PyTorch's.
+demo_model() {
+  local models=testdata/models case
+  case=$(python3 - "$models/manifest.json" <<'PYTHON'
+import json, sys
+model = next(m for m in json.load(open(sys.argv[1]))["models"] if m["name"] == "rms_norm_add")
+step = model["sequences"][0]["steps"][0]
+print(model["pte"])
+for flag, tensors in (("--input", step["inputs"]), ("--expect", step["outputs"])):
+    for tensor in tensors:
+        print(flag, f"{tensor['file']}:{tensor['dtype']}:{'x'.join(map(str, tensor['shape']))}")
+PYTHON
+  )
+  say ''
+  say "== ptero run: a model that PyTorch exported, expected are PyTorch's own numbers"
+  # shellcheck disable=SC2086
+  (cd "$models" && with_adapters "$OLDPWD/build/release/ptero" run $case)
 }
 
 cmd_bench() {

@@ -188,7 +188,7 @@ void check_given(std::mt19937& random, const GivenCase& test) {
   }
 }
 
-TEST_CASE("custom_sdpa: causal or not, with a mask of as many columns as keys count") {
+TEST_CASE("operator custom_sdpa.default") {
   std::mt19937 random(5);
   const Given small{6, 2, 12, 90};
   for (const uint32_t rows : {1u, 3u, 40u}) {
@@ -281,7 +281,7 @@ TEST_CASE("update_cache: rows land at their positions and stay; overflow is refu
   CHECK(pinned.update(value, 5) != Updater(false).update(value, 5));
 }
 
-TEST_CASE("update_cache: rows go where indices say, and nowhere outside of the cache") {
+TEST_CASE("operator update_cache_with_indices.default") {
   std::mt19937 random(9);
   Updater updater(true);
   Floats want(9 * 15, 0.0f);

@@ -2,8 +2,8 @@
 // A graph of one operator call, run on the test adapter as it is planned for any device facts: the
 // kernels that a GPU gets can so be tried on a software adapter. For GPU tests of operators.
 //
-// Every tensor lies between guards of NaN that no binding covers, on a device without bounds
-// checks: what a kernel reads beyond its tensors spoils the result, what it writes there is found.
+// Every tensor lies between guards of NaN, on a device without bounds checks: what a kernel reads
+// behind its tensors spoils the result, what it writes there is found.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,10 @@ class PlannedRun {
     graph_.values.push_back(std::move(value));
     return static_cast<uint32_t>(graph_.values.size() - 1);
   }
-  uint32_t null() { return value(pte::GraphValue{}); }
+  uint32_t null() {
+    graph_.values.emplace_back();
+    return static_cast<uint32_t>(graph_.values.size() - 1);
+  }
   template <typename T>
   uint32_t input(std::vector<uint32_t> dims, pte::GraphDtype dtype, const std::vector<T>& values) {
     const auto bytes = std::as_bytes(std::span(values));
@@ -124,7 +127,8 @@ class PlannedRun {
         const uint64_t size = binding.size != 0 ? binding.size : bytes_[i] - binding.offset;
         REQUIRE(binding.offset + size <= bytes_[i]);
         REQUIRE(size <= facts_.limits.max_storage_binding_size);
-        bindings.push_back({&buffers_[i], kGuardBytes + binding.offset, size});
+        // The guard behind it is bound as well: drivers drop what is written beyond a binding.
+        bindings.push_back({&buffers_[i], kGuardBytes + binding.offset, size + kGuardBytes});
       }
       const gpu::BindGroup group = must(device_.bind(kernel, bindings));
       must(step.dispatch(kernel, group, std::span<const std::byte>(dispatch->params),

@@ -18,7 +18,7 @@ using graph::OpCall;
 using graph::Shape;
 using graph::TensorRef;
 
-// A packed table and its scales, [V, at least D / 2] bytes and [V, at least D / group].
+// A packed table and its scales: [V, at least D / 2] bytes and [at least V, at least D / group].
 struct Table {
   TensorRef weight;
   TensorRef scales;
@@ -36,7 +36,7 @@ Status check_table(const Table& table) {
   PTERO_REJECT_IF(!table.scales.is_float(), unsupported,
                   "Element type ({}) of scales in tensor {} has no kernel in this operator.",
                   pte::name_of(table.scales.dtype), table.scales.id);
-  PTERO_REJECT_IF(weight.rank() != 2 || scales.rank() != 2 || weight[0] != scales[0],
+  PTERO_REJECT_IF(weight.rank() != 2 || scales.rank() != 2 || scales[0] < weight[0],
                   invalid_program, "Shapes {} of packed weights and {} of scales are no table.",
                   to_string(weight), to_string(scales));
   PTERO_REJECT_IF(weight[0] == 0, invalid_argument, "Table {} (shape {}) has nothing to index.",
@@ -86,7 +86,7 @@ Status plan_embedding(OpCall& op) {
   const uint32_t length = table.weight.shape[0];
   const uint64_t w_row = table.weight.shape[1];
   const uint64_t s_row = table.scales.shape[1];
-  const uint64_t s_bytes = table.scales.bytes() / length;
+  const uint64_t s_bytes = s_row * (table.scales.dtype == pte::GraphDtype::float16 ? 2 : 4);
   PTERO_ASSIGN_OR_RETURN(const auto blocks,
                          split_into_bindings("rows of a table", length, std::array{w_row, s_bytes},
                                              op.device().limits));

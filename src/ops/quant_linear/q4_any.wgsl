@@ -2,7 +2,7 @@
 // A 4-bit linear layer whose rows or groups are not whole words, so one element at a time:
 // y[m, n] = sum over k of x[m, k] * (w[n, k] - 8) * scales[k / group, n] (+ bias[n]) (+ y[m, n]),
 // with two w to a byte. One thread an element of y.
-// Prelude: T, the type of x, bias and y; S, that of scales.
+// Prelude: X, the type of x; T, that of bias and y; S, that of scales.
 //#include "ops/common/linear_part.wgsl"
 
 struct Params {
@@ -11,6 +11,7 @@ struct Params {
   k: u32, // elements to sum over, from k_first on
   k_first: u32,
   x_row: u32, // elements between rows of x
+  x_first: u32,
   w_row: u32, // bytes between rows of the weight
   y_row: u32,
   y_first: u32,
@@ -21,7 +22,7 @@ struct Params {
   flags: u32,
 }
 
-@group(0) @binding(0) var<storage, read> x: array<T>;
+@group(0) @binding(0) var<storage, read> x: array<X>;
 @group(0) @binding(1) var<storage, read> weight: array<u32>;
 @group(0) @binding(2) var<storage, read> scales: array<S>;
 @group(0) @binding(3) var<storage, read> bias: array<T>; // anything without kHasBias
@@ -49,7 +50,7 @@ fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) group
       let byte = n * p.w_row + k / 2u;
       let shift = byte % 4u * 8u + select(k % 2u, 1u - k % 2u, swapped) * 4u;
       let value = f32((weight[byte / 4u] >> shift) & 15u) - 8.0;
-      part += f32(x[m * p.x_row + k]) * value;
+      part += f32(x[m * p.x_row + p.x_first + k]) * value;
     }
     sum += part * f32(scales[p.s_first + start / p.group * p.s_row + n]);
   }

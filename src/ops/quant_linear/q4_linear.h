@@ -13,11 +13,12 @@ namespace ptero::ops {
 
 // Two weights a byte, minus 8, times the scale of their group.
 struct Q4Linear {
-  graph::TensorRef x;                    // [..., K]
-  graph::TensorRef weight;               // bytes [N, at least K / 2]
-  graph::TensorRef scales;               // [groups, at least N], or [at least N] for one group
-  std::optional<graph::TensorRef> bias;  // at least N elements
-  graph::TensorRef y;                    // [..., N]
+  graph::TensorRef x;                        // [..., K]
+  graph::TensorRef weight;                   // bytes [N, at least K / 2]
+  graph::TensorRef scales;                   // [groups, at least N], or [at least N] for one group
+  std::optional<graph::TensorRef> bias;      // at least N elements
+  graph::TensorRef y;                        // [..., N]
+  std::optional<graph::BufferRef> x_values;  // float32, to take in place of what x holds
   int64_t group_size = 0;
   bool swapped = false;  // the first weight of a byte in its high half
 };
@@ -51,8 +52,11 @@ struct Q4Route {
 // Which kernel makes a product of this shape on such a device.
 Q4Route choose_q4_route(const Q4Shape& shape, const graph::DeviceFacts& device);
 
-// Checks that the tensors fit together, gives y its shape and records the dispatches. Weights and
-// scales that are too large for a binding are taken in blocks of N and of K.
+// Checks that the tensors fit together and gives y its shape.
+Result<Q4Shape> check_q4_linear(graph::OpCall& op, Q4Linear& linear);
+
+// The same, and records the dispatches. Weights and scales that are too large for a binding are
+// taken in blocks of N and of K.
 Status dispatch_q4_linear(graph::OpCall& op, Q4Linear linear);
 
 }  // namespace ptero::ops

@@ -179,16 +179,43 @@ TEST_CASE("linear_q4gsw: a cap of 4 MiB a binding splits weights by rows, scales
   CHECK(n == 128256);
 }
 
-TEST_CASE("linear_q4gsw: rows of x and y beyond a binding are taken in blocks") {
-  OneOpFixture op;
-  op.device.limits.max_storage_binding_size = 65536;
-  const auto plan = op.plan("et_vk.linear_q4gsw.default", q4gsw(op, 300, 64, 128, 32));
-  REQUIRE(plan.ok());
-  REQUIRE((*plan)->dispatches() == 3);
-  const auto& last = dispatch_at(**plan, 2);
-  CHECK(params_of<wgsl::Q4TileParams>(last).m == 44);
-  CHECK(last.bindings[0].offset == 256 * 512);
-  CHECK(last.bindings[4].offset == 256 * 256);
+TEST_CASE(
+    "linear_q4gsw: rows of x and y beyond a binding are taken in blocks that start anywhere") {
+  for (const uint32_t k : {128, 132}) {
+    OneOpFixture op;
+    op.device.limits.max_storage_binding_size = 65536;
+    const auto plan = op.plan("et_vk.linear_q4gsw.default", q4gsw(op, 300, 63, k, k));
+    REQUIRE(plan.ok());
+    REQUIRE((*plan)->dispatches() == 3);
+    uint64_t row = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      const auto& dispatch = dispatch_at(**plan, i);
+      uint64_t m = 0;
+      uint64_t x_first = 0;
+      uint64_t y_first = 0;
+      if (k == 128) {
+        const auto params = params_of<wgsl::Q4TileParams>(dispatch);
+        m = params.m;
+        x_first = params.x_first * 4;
+        y_first = params.y_first;
+      } else {
+        const auto params = params_of<wgsl::Q4AnyParams>(dispatch);
+        m = params.m;
+        x_first = params.x_first;
+        y_first = params.y_first;
+      }
+      for (const auto& binding : dispatch.bindings) {
+        CHECK(binding.offset % 256 == 0);
+        CHECK(binding.size <= 65536);
+      }
+      CHECK(dispatch.bindings[0].offset + x_first * 4 == row * k * 4);
+      CHECK(dispatch.bindings[0].offset + dispatch.bindings[0].size == (row + m) * k * 4);
+      CHECK(dispatch.bindings[4].offset + y_first * 4 == row * 63 * 4);
+      CHECK(dispatch.bindings[4].offset + dispatch.bindings[4].size == (row + m) * 63 * 4);
+      row += m;
+    }
+    CHECK(row == 300);
+  }
 }
 
 TEST_CASE("linear_q4gsw: float16 throughout") {
@@ -198,7 +225,7 @@ TEST_CASE("linear_q4gsw: float16 throughout") {
       op.plan("et_vk.linear_q4gsw.default", q4gsw(op, 1, 64, 64, 32, true, GraphDtype::float16));
   REQUIRE(plan.ok());
   const gpu::KernelKey& kernel = dispatch_at(**plan, 0).kernel;
-  CHECK(kernel.prelude.find("alias T = f16;\nalias S = f16;\n") == 0);
+  CHECK(kernel.prelude.find("alias X = f16;\nalias T = f16;\nalias S = f16;\n") == 0);
   CHECK(kernel.features == gpu::FeatureSet{gpu::Feature::shader_f16});
 }
 

@@ -3,8 +3,8 @@
 // with eight 4-bit w to a word, the first in its lowest bits. Sums run over whole words of whole
 // groups. Offsets and strides of x count vec4s, those of the weight words.
 //
-// Prelude: T, the type of x, bias and y; S, that of scales; kWords, the words of one load of the
-// weight; W, the type of such a load, and word_of() to take it apart.
+// Prelude: X, the type of x; T, that of bias and y; S, that of scales; kWords, the words of one
+// load of the weight; W, the type of such a load, and word_of() to take it apart.
 
 struct Params {
   m: u32,
@@ -23,7 +23,7 @@ struct Params {
   flags: u32,
 }
 
-@group(0) @binding(0) var<storage, read> x: array<vec4<T>>;
+@group(0) @binding(0) var<storage, read> x: array<vec4<X>>;
 @group(0) @binding(1) var<storage, read> weight: array<W>;
 @group(0) @binding(2) var<storage, read> scales: array<S>;
 @group(0) @binding(3) var<storage, read> bias: array<T>; // anything without kHasBias

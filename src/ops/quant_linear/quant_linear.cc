@@ -5,6 +5,7 @@
 
 #include "graph/op_call.h"
 #include "graph/operator.h"
+#include "ops/quant_linear/dq8ca.h"
 #include "ops/quant_linear/q4_linear.h"
 
 namespace ptero::ops {
@@ -40,6 +41,7 @@ Status plan_qcs4w(OpCall& op) {
 
 void register_quant_linear(graph::OperatorRegistry& operators) {
   operators.add("et_vk.linear_q4gsw.default", plan_q4gsw);
+  operators.add("et_vk.linear_dq8ca_q4gsw.default", plan_dq8ca_q4gsw);
   operators.add("et_vk.linear_qcs4w.default", plan_qcs4w);
 }
 
