@@ -138,6 +138,7 @@ struct GivenCase {
   uint32_t position;
   bool causal;
   uint32_t columns = 0;  // of a mask; 0: none
+  bool by_head = false;  // the mask is not the same for all heads of q
 };
 
 void check_given(std::mt19937& random, const GivenCase& test) {
@@ -147,7 +148,8 @@ void check_given(std::mt19937& random, const GivenCase& test) {
   const Operand v = random_operand(random, {1, given.capacity, given.kv_heads, given.dim});
   Operand mask;
   if (test.columns > 0) {
-    mask = random_operand(random, {test.rows, test.columns}, 2);
+    mask = test.by_head ? random_operand(random, {1, given.q_heads, test.rows, test.columns}, 2)
+                        : random_operand(random, {test.rows, test.columns}, 2);
     for (size_t i = 0; i < mask.values.size(); i += 3) {
       mask.values[i] = -kInfinity;
     }
@@ -160,10 +162,12 @@ void check_given(std::mt19937& random, const GivenCase& test) {
                                              : test.position + test.rows;
     for (uint32_t h = 0; h < given.q_heads; ++h) {
       const size_t head = size_t{h / (given.q_heads / given.kv_heads)} * given.dim;
+      const uint32_t mask_head = test.by_head ? h : 0;
       const Doubles y = attend(
           q.values.data() + (size_t{s} * given.q_heads + h) * given.dim, k.values.data() + head,
           v.values.data() + head, width, keys, given.dim, 1 / std::sqrt(double{1} * given.dim),
-          test.columns > 0 ? mask.values.data() + size_t{s} * test.columns : nullptr);
+          test.columns > 0 ? mask.values.data() + (size_t{mask_head} * test.rows + s) * test.columns
+                           : nullptr);
       want.insert(want.end(), y.begin(), y.end());
     }
   }
@@ -195,6 +199,7 @@ TEST_CASE("operator custom_sdpa.default") {
     check_given(random, {small, rows, 0, false, 90});
     check_given(random, {small, rows, 0, false, 61});
     check_given(random, {small, rows, 50, true, 90});
+    check_given(random, {small, rows, 0, false, 90, true});
   }
 }
 

@@ -26,7 +26,7 @@
 namespace ptero::ops {
 
 inline gpu::Device& attention_device() {
-  static gpu::Device device = gpu::testing::open_device();
+  static gpu::Device device = gpu::testing::open_device({.robustness = false});
   return device;
 }
 

@@ -2,11 +2,13 @@
 #include "ops/quant_linear/dq8ca.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
 #include "base/checked.h"
 #include "ops/common/kernel_types.h"
+#include "ops/common/rows.h"
 #include "ops/quant_linear/dot_tile.wgsl.h"
 #include "ops/quant_linear/fake_quantize.wgsl.h"
 #include "ops/quant_linear/q4_linear.h"
@@ -114,18 +116,28 @@ Status dispatch_dot_products(OpCall& op, const Dq8caLinear& layer, const Q4Shape
 }
 
 // Every shape and device: the numbers that the bytes stand for take the place of x.
-Status dispatch_dequantized(OpCall& op, Dq8caLinear layer) {
-  const uint64_t n = layer.linear.x.numel();
-  if (n > 0) {
-    PTERO_ASSIGN_OR_RETURN(layer.linear.x_values, op.scratch(n * 4));
-    PTERO_ASSIGN_OR_RETURN(gpu::KernelKey key, rows_key(layer, wgsl::kFakeQuantize));
-    PTERO_ASSIGN_OR_RETURN(const gpu::Grid grid, linear_grid(op, n));
-    PTERO_RETURN_IF_ERROR(op.dispatch(
-        {std::move(key),
-         {layer.linear.x, layer.x_scales, layer.x_zeros, *layer.linear.x_values},
-         grid},
-        wgsl::FakeQuantizeParams{.n = u32(n),
-                                 .width = layer.linear.x.shape[layer.linear.x.shape.rank() - 1]}));
+Status dispatch_dequantized(OpCall& op, Dq8caLinear layer, const Q4Shape& shape) {
+  const uint64_t row_bytes = shape.k * 4;
+  if (shape.m > 0 && shape.k > 0) {
+    PTERO_ASSIGN_OR_RETURN(const BufferRef numbers, op.scratch(shape.m * row_bytes));
+    PTERO_ASSIGN_OR_RETURN(const gpu::KernelKey key, rows_key(layer, wgsl::kFakeQuantize));
+    const uint64_t x_bytes = layer.linear.x.bytes() / shape.m;
+    PTERO_ASSIGN_OR_RETURN(const auto blocks,
+                           split_into_bindings("rows of x", shape.m, std::array{x_bytes, row_bytes},
+                                               op.device().limits));
+    for (const RowBlock& block : blocks) {
+      const uint64_t n = block.count * shape.k;
+      BufferRef part = numbers;
+      part.offset = block.first * row_bytes;
+      part.size = block.count * row_bytes;
+      PTERO_ASSIGN_OR_RETURN(const gpu::Grid grid, linear_grid(op, n));
+      PTERO_RETURN_IF_ERROR(op.dispatch(
+          {key,
+           {bind_rows(layer.linear.x, block, x_bytes), layer.x_scales, layer.x_zeros, part},
+           grid},
+          wgsl::FakeQuantizeParams{.n = u32(n), .width = u32(shape.k), .first = u32(block.first)}));
+    }
+    layer.linear.x_values = numbers;
   }
   return dispatch_q4_linear(op, std::move(layer.linear));
 }
@@ -148,7 +160,7 @@ Status plan_dq8ca_q4gsw(OpCall& op) {
   if (shape.m > 0 && shape.n > 0 && takes_dot_products(layer, shape, op.device())) {
     return dispatch_dot_products(op, layer, shape);
   }
-  return dispatch_dequantized(op, std::move(layer));
+  return dispatch_dequantized(op, std::move(layer), shape);
 }
 
 }  // namespace ptero::ops

@@ -145,9 +145,11 @@ TEST_CASE("dq8ca_q4gsw: weights, scales and rows beyond the largest binding") {
     CAPTURE(std::string(way.name));
     const Change change = [&](graph::DeviceFacts& facts) {
       way.change(facts);
-      facts.limits.max_storage_binding_size = 32768;
+      // Blocks of 129 rows of 256 bytes, so that no block of scales starts where a binding may.
+      facts.limits.max_storage_binding_size = 129 * 256;
+      facts.limits.min_storage_offset_alignment = 256;
     };
-    for (const uint32_t m : {1, 12}) {
+    for (const uint32_t m : {1, 12, 35}) {
       check_layer(PlannedRun(shared_device(), change),
                   {.m = m, .n = 640, .k = 512, .group = 16, .bias = true});
     }

@@ -82,27 +82,32 @@ TEST_CASE("linear_dq8ca_q4gsw: few rows, a CPU, short groups and no dot products
   CHECK(layer.kernels() == Names{"fake_quantize", "q4_tile"});
   Layer on_cpu;
   on_cpu.op.device.is_software = true;
-  CHECK(on_cpu.kernels() == Names{"fake_quantize", "q4_column"});
+  CHECK(on_cpu.kernels() == Names{"fake_quantize", "q4_column_rows"});
   Layer capped;
   capped.op.device.limits.max_storage_binding_size = 16384;
   CHECK(capped.kernels().front() == "fake_quantize");
 }
 
-TEST_CASE("linear_dq8ca_q4gsw: the numbers of a block of rows lie where it starts in scratch") {
+TEST_CASE("linear_dq8ca_q4gsw: rows beyond a binding become numbers and products in blocks") {
   Layer layer;
-  layer.op.device.features = {};
+  layer.op.device.limits.max_storage_binding_size = 32768;
   layer.args[3] = layer.op.tensor({64, 128}, GraphDtype::uint8);
   layer.args.back() = layer.op.output({1, 63, 64});
-  layer.op.device.limits.max_storage_binding_size = 32768;
   const auto plan = layer.op.plan(kName, layer.args);
   REQUIRE(plan.ok());
-  REQUIRE((*plan)->dispatches() == 4);
+  REQUIRE((*plan)->dispatches() == 5);
   CHECK((*plan)->scratch[0] == 63 * 1024);
-  CHECK(dispatch_at(**plan, 1).bindings[0].offset == 0);
-  CHECK(dispatch_at(**plan, 1).bindings[0].size == 31 * 1024);
-  CHECK(dispatch_at(**plan, 2).bindings[0].is_scratch);
-  CHECK(dispatch_at(**plan, 2).bindings[0].offset == 31 * 1024);
+  const auto rows = params_of<wgsl::FakeQuantizeParams>(dispatch_at(**plan, 1));
+  CHECK(rows.first == 32);
+  CHECK(rows.n == 31 * 256);
+  CHECK(dispatch_at(**plan, 1).bindings[0].offset == 32 * 1024);
+  CHECK(dispatch_at(**plan, 1).bindings[3].offset == 32 * 1024);
+  CHECK(dispatch_at(**plan, 1).bindings[3].is_scratch);
+  CHECK(dispatch_at(**plan, 2).bindings[0].offset == 0);
   CHECK(dispatch_at(**plan, 2).bindings[0].size == 31 * 1024);
+  CHECK(dispatch_at(**plan, 3).bindings[0].is_scratch);
+  CHECK(dispatch_at(**plan, 3).bindings[0].offset == 31 * 1024);
+  CHECK(dispatch_at(**plan, 3).bindings[0].size == 31 * 1024);
 }
 
 TEST_CASE("linear_dq8ca_q4gsw: what does not fit together is refused") {

@@ -11,6 +11,7 @@
 #include "ops/common/rows.h"
 #include "ops/quant_linear/q4_any.wgsl.h"
 #include "ops/quant_linear/q4_column.wgsl.h"
+#include "ops/quant_linear/q4_column_rows.wgsl.h"
 #include "ops/quant_linear/q4_gemv.wgsl.h"
 #include "ops/quant_linear/q4_gemv_subgroup.wgsl.h"
 #include "ops/quant_linear/q4_tile.wgsl.h"
@@ -190,9 +191,12 @@ Status dispatch_part(OpCall& op, const Layer& layer, const Part& part) {
                   m_blocks * n_blocks);
   switch (route.kernel) {
     case Q4Kernel::column:
+      if (route.rows > 1) {
+        key.source = &wgsl::kQ4ColumnRows;
+        return dispatch_words<wgsl::Q4ColumnRowsParams>(op, layer, part, std::move(key),
+                                                        std::move(bound), *grid);
+      }
       key.source = &wgsl::kQ4Column;
-      key.prelude += fmt::format("const kRows = {}u;\nconst kColumns = {}u;\n", route.rows,
-                                 route.columns / route.threads);
       return dispatch_words<wgsl::Q4ColumnParams>(op, layer, part, std::move(key), std::move(bound),
                                                   *grid);
     case Q4Kernel::gemv:

@@ -18,15 +18,11 @@ uint32_t widest_load(const Q4Shape& shape, uint32_t most) {
 }
 
 Q4Route column_route(const Q4Shape& shape) {
-  constexpr uint64_t kTall = 16384;
-  Q4Route route{.kernel = Q4Kernel::column, .words = widest_load(shape, 4), .threads = 16};
-  // Rows that a thread keeps in registers share the work of unpacking the weights, columns the
-  // loads of x.
-  while (route.rows < shape.m && route.rows < 4) {
-    route.rows *= 2;
-  }
-  route.columns = route.threads * (route.rows == 1 && shape.n >= kTall ? 8 : 4);
-  return route;
+  return {.kernel = Q4Kernel::column,
+          .words = widest_load(shape, 4),
+          .rows = shape.m == 1 ? 1u : 4u,
+          .columns = 64,
+          .threads = 16};
 }
 
 Q4Route gemv_route(const Q4Shape& shape, const graph::DeviceFacts& device) {

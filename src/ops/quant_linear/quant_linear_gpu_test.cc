@@ -184,7 +184,9 @@ TEST_CASE("q4gsw: weights and scales beyond the largest binding") {
     CAPTURE(std::string(way.name));
     const Change change = [&](graph::DeviceFacts& facts) {
       way.change(facts);
-      facts.limits.max_storage_binding_size = 32768;
+      // Blocks of 129 rows of 256 bytes, so that no block of scales starts where a binding may.
+      facts.limits.max_storage_binding_size = 129 * 256;
+      facts.limits.min_storage_offset_alignment = 256;
     };
     for (const uint32_t m : {1, 5, 40}) {
       // Weights of 200 KB and scales of 50 KB: blocks of N.
@@ -195,6 +197,11 @@ TEST_CASE("q4gsw: weights and scales beyond the largest binding") {
       PlannedRun both(shared_device(), change);
       check_layer(both, {.m = m, .n = 1499, .k = 256, .group = 8, .bias = true});
       CHECK(both.kernels().size() >= 30);
+      // The same where rows are not whole words.
+      PlannedRun odd(shared_device(), change);
+      check_layer(odd, {.m = m, .n = 501, .k = 250, .group = 10, .bias = true});
+      CHECK(odd.kernels().front() == "q4_any");
+      CHECK(odd.kernels().size() >= 4);
     }
   }
 }
@@ -219,7 +226,7 @@ TEST_CASE("q4gsw: each device takes its kernel") {
   };
   using Names = std::vector<std::string>;
   CHECK(kernels(0, 1) == Names{"q4_column"});
-  CHECK(kernels(0, 20) == Names{"q4_column"});
+  CHECK(kernels(0, 20) == Names{"q4_column_rows"});
   const bool subgroups = shared_device().features().contains(gpu::Feature::subgroups);
   CHECK(kernels(1, 1) == Names{subgroups ? "q4_gemv_subgroup" : "q4_gemv"});
   CHECK(kernels(2, 1) == Names{"q4_gemv"});
