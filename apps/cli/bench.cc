@@ -6,10 +6,9 @@
 #include <cmath>
 #include <cstdio>
 
-#include <sys/resource.h>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
 
 #include "cli/cli.h"
 #include "cli/language_model.h"
@@ -27,8 +26,8 @@ struct BenchFlags {
 };
 
 struct Row {
-  std::string test;  // "pp512", "tg128 @ d512"
-  std::string failure;  // empty: it ran
+  std::string test;           // "pp512", "tg128 @ d512"
+  std::string failure;        // empty: it ran
   std::vector<double> rates;  // tokens per second, one a repetition
   double cpu_seconds = 0;     // of the process, per token
   double dispatches = 0;      // per token, as the ones below
@@ -122,8 +121,7 @@ class Bench {
     }
     const gpu::DeviceStats& after = model_->device().stats();
     const double tokens = prompt > 0 ? prompt : answer;
-    const double seconds =
-        prompt > 0 ? result.prompt_time.count() : result.decode_time.count();
+    const double seconds = prompt > 0 ? result.prompt_time.count() : result.decode_time.count();
     row->rates.push_back(tokens / seconds);
     const double share = 1.0 / (tokens * flags_.repeat);
     row->cpu_seconds += (cpu_seconds() - cpu) * share;
@@ -152,8 +150,9 @@ class Bench {
 };
 
 void print_markdown(const std::vector<Row>& rows) {
-  fmt::print("| test | t/s | CPU-s/token | dispatches/token | submits/token | operator calls/token "
-             "| bytes read/token |\n|---|---:|---:|---:|---:|---:|---:|\n");
+  fmt::print(
+      "| test | t/s | CPU-s/token | dispatches/token | submits/token | operator calls/token "
+      "| bytes read/token |\n|---|---:|---:|---:|---:|---:|---:|\n");
   for (const Row& row : rows) {
     if (!row.failure.empty()) {
       fmt::print("| {} | failed: {} | | | | | |\n", row.test, row.failure);
@@ -166,8 +165,9 @@ void print_markdown(const std::vector<Row>& rows) {
 }
 
 void print_csv(const std::vector<Row>& rows) {
-  fmt::print("test,tokens_per_second,deviation,cpu_seconds_per_token,dispatches_per_token,"
-             "submits_per_token,operator_calls_per_token,bytes_read_per_token,failed\n");
+  fmt::print(
+      "test,tokens_per_second,deviation,cpu_seconds_per_token,dispatches_per_token,"
+      "submits_per_token,operator_calls_per_token,bytes_read_per_token,failed\n");
   for (const Row& row : rows) {
     fmt::print("{},{:.4f},{:.4f},{:.6f},{:.2f},{:.3f},{:.3f},{:.1f},{}\n", row.test,
                mean(row.rates), deviation(row.rates), row.cpu_seconds, row.dispatches, row.submits,
@@ -195,13 +195,12 @@ void print_json(const std::vector<Row>& rows, const BenchFlags& flags, const llm
     list.push_back(std::move(entry));
   }
   const gpu::DeviceStats& stats = model.device().stats();
-  const nlohmann::ordered_json report = {
-      {"model", flags.model.model},
-      {"adapter", model.device().adapter().name},
-      {"driver", model.device().adapter().driver},
-      {"load_seconds", load_seconds},
-      {"device_bytes_peak", stats.bytes_peak},
-      {"rows", std::move(list)}};
+  const nlohmann::ordered_json report = {{"model", flags.model.model},
+                                         {"adapter", model.device().adapter().name},
+                                         {"driver", model.device().adapter().driver},
+                                         {"load_seconds", load_seconds},
+                                         {"device_bytes_peak", stats.bytes_peak},
+                                         {"rows", std::move(list)}};
   fmt::print("{}\n", report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
@@ -234,12 +233,12 @@ Result<bool> bench(const BenchFlags& flags) {
   } else {
     rusage usage = {};
     getrusage(RUSAGE_SELF, &usage);
-    fmt::print("{} on {} ({}), loaded in {:.2f} s, device memory {:.1f} MiB at most, process {:.1f} "
-               "MiB\n\n",
-               flags.model.model, model->device().adapter().name, model->device().adapter().driver,
-               load_seconds,
-               static_cast<double>(model->device().stats().bytes_peak) / (1 << 20),
-               static_cast<double>(usage.ru_maxrss) / 1024);
+    fmt::print(
+        "{} on {} ({}), loaded in {:.2f} s, device memory {:.1f} MiB at most, process {:.1f} "
+        "MiB\n\n",
+        flags.model.model, model->device().adapter().name, model->device().adapter().driver,
+        load_seconds, static_cast<double>(model->device().stats().bytes_peak) / (1 << 20),
+        static_cast<double>(usage.ru_maxrss) / 1024);
     print_markdown(rows);
   }
   return std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.failure.empty(); });

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // `ptero chat`: a conversation at the terminal.
-#include <unistd.h>
-
 #include <cstdio>
 #include <fstream>
 #include <iostream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "base/file_output.h"
 #include "cli/cli.h"
@@ -212,8 +211,9 @@ void add_chat(CLI::App& app, Outcome& outcome) {
   add_model_flags(*command, flags->model);
   command->add_option("--system-prompt", flags->system, "what the model is told before")
       ->type_name("TEXT");
-  command->add_option("--chat-template-kwargs", flags->template_kwargs,
-                      "variables of the chat template, such as {\"enable_thinking\": false}")
+  command
+      ->add_option("--chat-template-kwargs", flags->template_kwargs,
+                   "variables of the chat template, such as {\"enable_thinking\": false}")
       ->type_name("JSON");
   add_sampling_flags(*command, flags->sampling);
   command->callback([flags, &outcome] {

@@ -88,8 +88,8 @@ Status generate(const GenerateFlags& flags) {
     wrote = std::fflush(stdout) == 0;
     return wrote && !interrupted();
   };
-  PTERO_ASSIGN_OR_RETURN(const auto generation, llm::Generation::start(*session, std::move(tokens),
-                                                                       std::move(options)));
+  PTERO_ASSIGN_OR_RETURN(const auto generation,
+                         llm::Generation::start(*session, std::move(tokens), std::move(options)));
   while (!generation->done()) {
     const Status status = gpu::wait(*generation, std::chrono::milliseconds(200));
     if (!status.ok() && status.error().code() != ErrorCode::timeout) {
@@ -122,8 +122,9 @@ void add_generate(CLI::App& app, Outcome& outcome) {
   command->add_option("--ids", flags->ids, "the prompt as token ids, such as 1,9690,198");
   command->add_option("--system-prompt", flags->system, "what the model is told before")
       ->type_name("TEXT");
-  command->add_option("--chat-template-kwargs", flags->template_kwargs,
-                      "variables of the chat template, such as {\"enable_thinking\": false}")
+  command
+      ->add_option("--chat-template-kwargs", flags->template_kwargs,
+                   "variables of the chat template, such as {\"enable_thinking\": false}")
       ->type_name("JSON");
   command->add_flag("--raw", flags->raw, "give the prompt as it is, without the chat template");
   command->add_flag("--print-ids", flags->print_ids, "print token ids instead of text");

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/language_model.h"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <charconv>
 #include <csignal>
@@ -12,6 +10,7 @@
 #include <random>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "cli/program_file.h"
 
@@ -94,8 +93,9 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
 
 void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
   llm::SamplingOptions& options = flags.options;
-  command.add_option("-n,--predict,--n-predict", flags.predict,
-                     "tokens at most; -1: until the model ends")
+  command
+      .add_option("-n,--predict,--n-predict", flags.predict,
+                  "tokens at most; -1: until the model ends")
       ->capture_default_str();
   command.add_option("--temp", options.temperature, "temperature; 0 is greedy")
       ->capture_default_str();
@@ -106,7 +106,8 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
   command.add_option("--min-p", options.min_p, "this fraction of the most likely; 0: off")
       ->capture_default_str();
   command.add_option("--repeat-penalty", options.repeat_penalty, "1: off")->capture_default_str();
-  command.add_option("--repeat-last-n", options.repeat_last_n, "tokens that penalties look back at")
+  command
+      .add_option("--repeat-last-n", options.repeat_last_n, "tokens that penalties look back at")
       ->capture_default_str();
   command.add_option("--frequency-penalty", options.frequency_penalty, "0: off")
       ->capture_default_str();
@@ -114,7 +115,8 @@ void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
       ->capture_default_str();
   command.add_option("-s,--seed", flags.seed, "the same seed gives the same answer; -1: random")
       ->capture_default_str();
-  command.add_option("-l,--logit-bias", flags.logit_bias, "change a token's logit, such as 15043-1")
+  command
+      .add_option("-l,--logit-bias", flags.logit_bias, "change a token's logit, such as 15043-1")
       ->type_name("ID(+/-)BIAS");
   command.add_option("-r,--reverse-prompt", flags.stop, "end the answer before this text")
       ->type_name("TEXT");
@@ -142,7 +144,8 @@ Result<llm::GenerationOptions> generation_options(const SamplingFlags& flags) {
 }
 
 Result<std::shared_ptr<const llm::Model>> load_model(const ModelFlags& flags) {
-  PTERO_ASSIGN_OR_RETURN(std::unique_ptr<ProgramFile> opened, open_program(flags.model, flags.data));
+  PTERO_ASSIGN_OR_RETURN(std::unique_ptr<ProgramFile> opened,
+                         open_program(flags.model, flags.data));
   const std::shared_ptr<ProgramFile> file = std::move(opened);
   llm::ModelSource source;
   source.program = std::shared_ptr<const pte::Program>(file, &file->program);
@@ -191,10 +194,10 @@ std::string closing_line(const llm::GenerationResult& result) {
   }
   // The first token of the answer comes with the prompt.
   const size_t decoded = result.tokens.empty() ? 0 : result.tokens.size() - 1;
-  return fmt::format(
-      "prompt: {} tokens{}, {:.1f} tokens/s; answer: {} tokens, {:.1f} tokens/s; {}",
-      result.prompt_tokens, known, rate(result.prompt_tokens, result.prompt_time),
-      result.tokens.size(), rate(decoded, result.decode_time), words_for(result.reason));
+  return fmt::format("prompt: {} tokens{}, {:.1f} tokens/s; answer: {} tokens, {:.1f} tokens/s; {}",
+                     result.prompt_tokens, known, rate(result.prompt_tokens, result.prompt_time),
+                     result.tokens.size(), rate(decoded, result.decode_time),
+                     words_for(result.reason));
 }
 
 }  // namespace ptero::cli

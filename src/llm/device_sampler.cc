@@ -37,9 +37,9 @@ Result<DeviceSampler> DeviceSampler::create(gpu::Device device, const gpu::Kerne
   const uint64_t bytes = ceil_div<uint64_t>(uint64_t{rows} * vocab_size * element_size, 4) * 4;
   using Kind = gpu::MemoryKind;
   PTERO_ASSIGN_OR_RETURN(sampler.logits_, device.create_buffer("logits", bytes, Kind::activations));
-  PTERO_ASSIGN_OR_RETURN(
-      sampler.adjust_,
-      device.create_buffer("logit adjustments", kMostAdjustments * sizeof(Adjustment), Kind::other));
+  PTERO_ASSIGN_OR_RETURN(sampler.adjust_,
+                         device.create_buffer("logit adjustments",
+                                              kMostAdjustments * sizeof(Adjustment), Kind::other));
   PTERO_ASSIGN_OR_RETURN(
       sampler.found_,
       device.create_buffer("largest logits", (kHeaderWords + 2 * kLargestK) * 4, Kind::other));

@@ -55,8 +55,7 @@ Result<std::unique_ptr<Generation>> Generation::start(Session& session,
   }
   PTERO_REJECT_IF(!options.stop.empty() && !session.model()->tokenizer(), invalid_argument,
                   "Stop strings need a tokenizer, and the model has none.");
-  std::unique_ptr<Generation> made(
-      new Generation(session, std::move(prompt), std::move(options)));
+  std::unique_ptr<Generation> made(new Generation(session, std::move(prompt), std::move(options)));
   // At least one token is fed, since the caches do not keep logits.
   const std::vector<uint32_t>& before = session.tokens();
   const size_t most = std::min(before.size(), made->prompt_.size() - 1);
@@ -145,8 +144,8 @@ bool Generation::room() const {
 
 // The device knows the next token by itself.
 bool Generation::pipelined() const {
-  return on_device() && options_.sampling.greedy() &&
-         !options_.sampling.has_penalties() && options_.sampling.logit_bias.empty();
+  return on_device() && options_.sampling.greedy() && !options_.sampling.has_penalties() &&
+         options_.sampling.logit_bias.empty();
 }
 
 // Tokens are found on the device if few are asked for, and all logits are read back otherwise.
@@ -215,15 +214,13 @@ Status Generation::after_run(std::vector<HostTensor> outputs) {
     return ok_status();
   }
   const Metadata& metadata = session_.model()->metadata();
-  const auto row =
-      static_cast<uint32_t>(metadata.all_logits ? running_tokens_ - 1 : 0);
+  const auto row = static_cast<uint32_t>(metadata.all_logits ? running_tokens_ - 1 : 0);
   if (!on_device()) {
     return find_candidates(graph::elements<float>(outputs[0]).last(metadata.vocab_size));
   }
   const std::vector<Adjustment> adjust =
       adjustments(options_.sampling, session_.tokens_, metadata.vocab_size);
-  PTERO_ASSIGN_OR_RETURN(auto read,
-                         session_.sampler()->submit(row, wanted_candidates(), adjust));
+  PTERO_ASSIGN_OR_RETURN(auto read, session_.sampler()->submit(row, wanted_candidates(), adjust));
   reads_.push_back(std::move(read));
   return ok_status();
 }

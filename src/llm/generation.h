@@ -31,17 +31,17 @@ std::string_view name_of(FinishReason reason);
 
 struct TokenEvent {
   uint32_t id = 0;
-  std::string_view text;  // whole characters; empty while half of one is held back
+  std::string_view text;                  // whole characters; empty while half of one is held back
   std::span<const Candidate> candidates;  // sorted; as many as logprobs asks for
-  double log_sum = 0;  // logit - log_sum is a log probability
+  double log_sum = 0;                     // logit - log_sum is a log probability
 };
 
 struct GenerationOptions {
   uint32_t max_tokens = UINT32_MAX;
   SamplingOptions sampling;
-  std::vector<std::string> stop;      // ends the answer before the first of these
-  std::vector<uint32_t> stop_ids;     // as the model's own end tokens
-  bool ignore_end = false;            // goes on after the model's end tokens
+  std::vector<std::string> stop;   // ends the answer before the first of these
+  std::vector<uint32_t> stop_ids;  // as the model's own end tokens
+  bool ignore_end = false;         // goes on after the model's end tokens
   // Called for each token of the answer; false cancels.
   std::function<bool(const TokenEvent&)> on_token;
   // Called after each piece of the prompt: tokens done, of how many; false cancels.
@@ -52,8 +52,8 @@ struct GenerationResult {
   std::vector<uint32_t> tokens;  // without the one that ended it
   std::string text;              // empty without a tokenizer
   FinishReason reason = FinishReason::end;
-  size_t prompt_tokens = 0;  // fed
-  size_t reused_tokens = 0;  // already in the caches
+  size_t prompt_tokens = 0;                     // fed
+  size_t reused_tokens = 0;                     // already in the caches
   std::chrono::duration<double> prompt_time{};  // until the first token was known
   std::chrono::duration<double> decode_time{};  // of the others
 };
@@ -102,7 +102,7 @@ class Generation : public gpu::Pending<GenerationResult> {
   std::unique_ptr<gpu::Pending<std::vector<graph::HostTensor>>> running_;
   std::deque<std::unique_ptr<gpu::Pending<gpu::ReadData>>> reads_;  // tokens under way
   std::optional<TopLogits> host_top_;
-  size_t unseen_fed_ = 0;  // steps submitted whose token the host does not know yet
+  size_t unseen_fed_ = 0;         // steps submitted whose token the host does not know yet
   std::optional<uint32_t> next_;  // known, not fed yet
   bool cancelled_ = false;
   bool ended_ = false;

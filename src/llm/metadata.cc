@@ -43,18 +43,19 @@ Result<Metadata> read_metadata(const pte::Program& program) {
                   "The program has no method (forward), so it is not a language model.");
   const pte::Tensor* tokens = tensor_at(*plan, plan->inputs, 0);
   const pte::Tensor* position = tensor_at(*plan, plan->inputs, 1);
-  PTERO_REJECT_IF(plan->inputs.size() != 2 || tokens == nullptr || position == nullptr ||
-                      tokens->scalar_type != pte::ScalarType::int64 ||
-                      position->scalar_type != pte::ScalarType::int64 ||
-                      tokens->sizes.size() != 2 || tokens->sizes[0] != 1 || tokens->sizes[1] < 1 ||
-                      position->sizes != std::vector<int32_t>{1},
-                  unsupported,
-                  "Method (forward) does not take int64 tokens [1, S] and an int64 position [1], as "
-                  "a language model with a KV cache does.");
+  PTERO_REJECT_IF(
+      plan->inputs.size() != 2 || tokens == nullptr || position == nullptr ||
+          tokens->scalar_type != pte::ScalarType::int64 ||
+          position->scalar_type != pte::ScalarType::int64 || tokens->sizes.size() != 2 ||
+          tokens->sizes[0] != 1 || tokens->sizes[1] < 1 ||
+          position->sizes != std::vector<int32_t>{1},
+      unsupported,
+      "Method (forward) does not take int64 tokens [1, S] and an int64 position [1], as "
+      "a language model with a KV cache does.");
   const pte::Tensor* logits = tensor_at(*plan, plan->outputs, 0);
   PTERO_REJECT_IF(plan->outputs.size() != 1 || logits == nullptr ||
-                      logits->scalar_type != pte::ScalarType::float32 ||
-                      logits->sizes.size() < 2 || logits->sizes.back() < 1,
+                      logits->scalar_type != pte::ScalarType::float32 || logits->sizes.size() < 2 ||
+                      logits->sizes.back() < 1,
                   unsupported, "Method (forward) does not give float32 logits.");
   Metadata metadata;
   metadata.vocab_size = static_cast<uint32_t>(logits->sizes.back());

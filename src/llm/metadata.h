@@ -17,11 +17,11 @@ inline constexpr std::string_view kTokenizerConfigKey = "ptero.tokenizer_config.
 inline constexpr std::string_view kChatTemplateKey = "ptero.chat_template.jinja";
 
 struct Metadata {
-  uint32_t vocab_size = 0;   // last dimension of the logits
-  uint32_t max_context = 0;  // positions that the caches hold (get_max_context_len)
-  uint32_t max_tokens = 0;   // of one call
-  bool fixed = false;        // every call takes exactly max_tokens, which is 1
-  bool all_logits = false;   // logits of every token, not of the last one only
+  uint32_t vocab_size = 0;        // last dimension of the logits
+  uint32_t max_context = 0;       // positions that the caches hold (get_max_context_len)
+  uint32_t max_tokens = 0;        // of one call
+  bool fixed = false;             // every call takes exactly max_tokens, which is 1
+  bool all_logits = false;        // logits of every token, not of the last one only
   std::vector<uint32_t> end_ids;  // get_eos_ids, get_eos_id
 };
 

@@ -73,9 +73,9 @@ class LmLoader : public gpu::Pending<std::shared_ptr<const Model>> {
     if (method_ == nullptr && model.method_ == nullptr) {
       PTERO_ASSIGN_OR_RETURN(model.metadata_, read_metadata(*model.source_.program));
       PTERO_RETURN_IF_ERROR(read_texts());
-      method_ = graph::MethodModel::load(model.device_, *model.source_.program,
-                                         *model.source_.data, "forward", ops::all_operators(),
-                                         ops::host_operators(), passes::standard_passes());
+      method_ = graph::MethodModel::load(model.device_, *model.source_.program, *model.source_.data,
+                                         "forward", ops::all_operators(), ops::host_operators(),
+                                         passes::standard_passes());
     }
     if (model.method_ == nullptr) {
       if (!method_->advance()) {
@@ -83,8 +83,8 @@ class LmLoader : public gpu::Pending<std::shared_ptr<const Model>> {
       }
       PTERO_ASSIGN_OR_RETURN(model.method_, method_->take());
       method_ = nullptr;
-      kernels_ = model.device_.prepare(
-          {DeviceSampler::kernel_key(is_half(*model.method_), model.device_.adapter().is_software())});
+      kernels_ = model.device_.prepare({DeviceSampler::kernel_key(
+          is_half(*model.method_), model.device_.adapter().is_software())});
     }
     if (!kernels_->advance()) {
       return false;
@@ -110,8 +110,8 @@ class LmLoader : public gpu::Pending<std::shared_ptr<const Model>> {
     }
     PTERO_ASSIGN_OR_RETURN(const std::string config, named_text(data, kTokenizerConfigKey));
     if (!config.empty()) {
-      PTERO_ASSIGN_OR_RETURN(model.chat_config_, text::read_chat_config(config),
-                             "while reading {}", kTokenizerConfigKey);
+      PTERO_ASSIGN_OR_RETURN(model.chat_config_, text::read_chat_config(config), "while reading {}",
+                             kTokenizerConfigKey);
     }
     std::string source = model.source_.chat_template;
     if (source.empty()) {

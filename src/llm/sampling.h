@@ -12,10 +12,10 @@
 namespace ptero::llm {
 
 struct SamplingOptions {
-  double temperature = 0.8;  // 0: greedy
-  uint32_t top_k = 40;       // the most likely so many; 0: all
-  double top_p = 0.95;       // the smallest set with this probability; 1: off
-  double min_p = 0.05;       // at least this fraction of the most likely; 0: off
+  double temperature = 0.8;        // 0: greedy
+  uint32_t top_k = 40;             // the most likely so many; 0: all
+  double top_p = 0.95;             // the smallest set with this probability; 1: off
+  double min_p = 0.05;             // at least this fraction of the most likely; 0: off
   double repeat_penalty = 1.0;     // divides positive and multiplies negative logits; 1: off
   double frequency_penalty = 0.0;  // subtracted once for each occurrence
   double presence_penalty = 0.0;   // subtracted once

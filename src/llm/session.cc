@@ -54,10 +54,9 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
     const Metadata& metadata = from.metadata();
     const uint32_t rows = metadata.all_logits ? metadata.max_tokens : 1;
     const bool half = from.sampler()->key().features.contains(gpu::Feature::shader_f16);
-    PTERO_ASSIGN_OR_RETURN(
-        session->sampler_,
-        DeviceSampler::create(from.device(), *from.sampler(), rows, metadata.vocab_size,
-                              half ? 2 : 4));
+    PTERO_ASSIGN_OR_RETURN(session->sampler_,
+                           DeviceSampler::create(from.device(), *from.sampler(), rows,
+                                                 metadata.vocab_size, half ? 2 : 4));
   }
   return session;
 }
@@ -123,10 +122,11 @@ Status Session::restore(std::span<const std::byte> bytes) {
                   invalid_argument,
                   "The saved session is of another model: {} caches of {} bytes and not {} of {}.",
                   header.caches, header.cache_bytes, caches.size(), cache_bytes);
-  PTERO_REJECT_IF(header.tokens > model_->metadata().max_context ||
-                      bytes.size() != sizeof(Header) + header.tokens * sizeof(uint32_t) + cache_bytes,
-                  invalid_argument, "The saved session is truncated, or has {} tokens too many.",
-                  header.tokens);
+  PTERO_REJECT_IF(
+      header.tokens > model_->metadata().max_context ||
+          bytes.size() != sizeof(Header) + header.tokens * sizeof(uint32_t) + cache_bytes,
+      invalid_argument, "The saved session is truncated, or has {} tokens too many.",
+      header.tokens);
   std::vector<uint32_t> tokens(header.tokens);
   if (!tokens.empty()) {
     std::memcpy(tokens.data(), bytes.data() + sizeof(Header), tokens.size() * sizeof(uint32_t));
