@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -23,6 +24,7 @@ struct BenchFlags {
   std::vector<uint32_t> depths = {0};
   uint32_t repeat = 5;
   std::string output = "md";
+  bool profile = false;
 };
 
 struct Row {
@@ -149,6 +151,59 @@ class Bench {
   std::shared_ptr<const llm::Model> model_;
 };
 
+// Kernels by their share of the GPU's time.
+void print_kernels(const std::vector<gpu::KernelTime>& times, const std::string& title,
+                   double tokens) {
+  std::map<std::string_view, std::pair<size_t, double>> by_name;
+  double total = 0;
+  for (const gpu::KernelTime& time : times) {
+    auto& [count, sum] = by_name[time.kernel];
+    ++count;
+    sum += 1e-6 * static_cast<double>(time.nanoseconds);
+    total += 1e-6 * static_cast<double>(time.nanoseconds);
+  }
+  std::vector<std::pair<std::string_view, std::pair<size_t, double>>> rows(by_name.begin(),
+                                                                           by_name.end());
+  std::sort(rows.begin(), rows.end(),
+            [](const auto& a, const auto& b) { return a.second.second > b.second.second; });
+  fmt::print(
+      "\nKernels of {} by GPU time, {:.3f} ms a token; profiled with a pass for each "
+      "dispatch, which is slower than a run\n\n"
+      "| kernel | dispatches/token | ms/token | share |\n|---|---:|---:|---:|\n",
+      title, total / tokens);
+  for (const auto& [name, figures] : rows) {
+    fmt::print("| {} | {:.1f} | {:.4f} | {:.1f} % |\n", name,
+               static_cast<double>(figures.first) / tokens, figures.second / tokens,
+               100 * figures.second / std::max(total, 1e-9));
+  }
+}
+
+Status print_profile(const BenchFlags& flags, std::shared_ptr<const llm::Model> model) {
+  PTERO_ASSIGN_OR_RETURN(const auto session, llm::Session::create(model, {.profile = true}));
+  const auto run = [&](uint32_t prompt, uint32_t answer) -> Status {
+    PTERO_RETURN_IF_ERROR(session->rewind(0));
+    session->method().clear_kernel_times();
+    llm::GenerationOptions options;
+    options.sampling.temperature = 0;
+    options.ignore_end = true;
+    options.max_tokens = answer;
+    PTERO_ASSIGN_OR_RETURN(
+        const auto generation,
+        llm::Generation::start(*session, some_tokens(prompt, model->metadata().vocab_size),
+                               std::move(options)));
+    const Result<llm::GenerationResult> result = wait_interruptibly(*generation);
+    return result.ok() ? ok_status() : Status(result.error());
+  };
+  const uint32_t prompt = std::max(1u, flags.prompts.empty() ? 1 : flags.prompts[0]);
+  PTERO_RETURN_IF_ERROR(run(prompt, 1));  // once to compile
+  PTERO_RETURN_IF_ERROR(run(prompt, 1));
+  print_kernels(session->method().kernel_times(), fmt::format("pp{}", prompt), prompt);
+  PTERO_RETURN_IF_ERROR(run(1, 2));
+  PTERO_RETURN_IF_ERROR(run(1, 8));
+  print_kernels(session->method().kernel_times(), "tg8", 8);
+  return ok_status();
+}
+
 void print_markdown(const std::vector<Row>& rows) {
   fmt::print(
       "| test | t/s | CPU-s/token | dispatches/token | submits/token | operator calls/token "
@@ -240,6 +295,9 @@ Result<bool> bench(const BenchFlags& flags) {
         load_seconds, static_cast<double>(model->device().stats().bytes_peak) / (1 << 20),
         static_cast<double>(usage.ru_maxrss) / 1024);
     print_markdown(rows);
+    if (flags.profile) {
+      PTERO_RETURN_IF_ERROR(print_profile(flags, model), "while profiling");
+    }
   }
   return std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.failure.empty(); });
 }
@@ -261,6 +319,7 @@ void add_bench(CLI::App& app, Outcome& outcome) {
       ->capture_default_str();
   command->add_option("-r,--repetitions", flags->repeat, "times that each row is measured")
       ->capture_default_str();
+  command->add_flag("--profile", flags->profile, "kernels by their share of the GPU's time");
   command->add_option("-o,--output", flags->output, "md, json or csv")
       ->check(CLI::IsMember({"md", "json", "csv"}))
       ->capture_default_str();

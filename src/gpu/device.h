@@ -189,8 +189,11 @@ class Device {
 
   // Encodes and submits: one compute pass, interrupted only by copies.
   Status submit(const Step& step);
+  Status submit(std::span<const Step* const> steps);  // several as one
   // The same (step may be null), then copies the ranges out. Read back when done.
   Result<std::unique_ptr<Pending<ReadData>>> submit_and_read(const Step* step,
+                                                             std::span<const ReadRange> ranges);
+  Result<std::unique_ptr<Pending<ReadData>>> submit_and_read(std::span<const Step* const> steps,
                                                              std::span<const ReadRange> ranges);
   // The same with one pass per dispatch, timed by the GPU. Needs Feature::timestamps. Entry i
   // belongs to the i-th dispatch of the step.

@@ -24,23 +24,28 @@ struct Queries {
 
 class Encoder {
  public:
-  Encoder(DeviceState& state, const Step::Impl& step, Queries* queries)
-      : state_(state), step_(step), queries_(queries) {}
+  Encoder(DeviceState& state, Queries* queries) : state_(state), queries_(queries) {}
 
-  Status encode(wgpu::CommandEncoder& encoder) {
-    PTERO_REJECT_IF(step_.device != nullptr && step_.device != &state_, invalid_argument,
-                    "The step belongs to another device.");
-    PTERO_RETURN_IF_ERROR(state_.reserve_uniforms_if_needed(step_.uniform_slots));
-    uniforms_.reserve(step_.uniform_slots * kUniformSlot);
-    for (const auto& command : step_.commands) {
-      if (const auto* copy = std::get_if<CopyCommand>(&command)) {
-        end_pass();
-        encoder.CopyBufferToBuffer(copy->source, copy->source_offset, copy->target,
-                                   copy->target_offset, copy->bytes);
-        ++state_.stats.copies;
-        continue;
+  Status encode(wgpu::CommandEncoder& encoder, std::span<const Step* const> steps) {
+    size_t slots = 0;
+    for (const Step* step : steps) {
+      PTERO_REJECT_IF(step->impl().device != nullptr && step->impl().device != &state_,
+                      invalid_argument, "The step belongs to another device.");
+      slots += step->impl().uniform_slots;
+    }
+    PTERO_RETURN_IF_ERROR(state_.reserve_uniforms_if_needed(slots));
+    uniforms_.reserve(slots * kUniformSlot);
+    for (const Step* step : steps) {
+      for (const auto& command : step->impl().commands) {
+        if (const auto* copy = std::get_if<CopyCommand>(&command)) {
+          end_pass();
+          encoder.CopyBufferToBuffer(copy->source, copy->source_offset, copy->target,
+                                     copy->target_offset, copy->bytes);
+          ++state_.stats.copies;
+        } else {
+          dispatch(encoder, std::get<DispatchCommand>(command), step->impl());
+        }
       }
-      dispatch(encoder, std::get<DispatchCommand>(command));
     }
     end_pass();
     if (!uniforms_.empty()) {
@@ -73,7 +78,8 @@ class Encoder {
     }
   }
 
-  void dispatch(wgpu::CommandEncoder& encoder, const DispatchCommand& command) {
+  void dispatch(wgpu::CommandEncoder& encoder, const DispatchCommand& command,
+                const Step::Impl& step) {
     const Grid& grid = command.grid;
     if (queries_ == nullptr && (grid.x == 0 || grid.y == 0 || grid.z == 0)) {
       return;
@@ -88,7 +94,7 @@ class Encoder {
     }
     pass_.SetBindGroup(0, command.bindings->handle);
     const uint32_t size = pipeline.key.source->params_size;
-    const std::byte* params = step_.params.data() + command.params_at;
+    const std::byte* params = step.params.data() + command.params_at;
     if (pipeline.route == ParamsRoute::immediate) {
       pass_.SetImmediates(0, params, size);
     } else if (pipeline.route == ParamsRoute::uniform) {
@@ -105,7 +111,6 @@ class Encoder {
   }
 
   DeviceState& state_;
-  const Step::Impl& step_;
   Queries* queries_;
   wgpu::ComputePassEncoder pass_;
   const PipelineEntry* pipeline_ = nullptr;
@@ -208,14 +213,24 @@ Status DeviceState::reserve_uniforms_if_needed(size_t slots) {
 }  // namespace internal
 
 Status Device::submit(const Step& step) {
+  const Step* steps[] = {&step};
+  return submit(std::span<const Step* const>(steps));
+}
+
+Status Device::submit(std::span<const Step* const> steps) {
   PTERO_RETURN_IF_ERROR(state_->check(), "while submitting a step");
   wgpu::CommandEncoder encoder = state_->device.CreateCommandEncoder();
-  PTERO_RETURN_IF_ERROR(internal::Encoder(*state_, step.impl(), nullptr).encode(encoder));
+  PTERO_RETURN_IF_ERROR(internal::Encoder(*state_, nullptr).encode(encoder, steps));
   return internal::submit_commands(*state_, encoder);
 }
 
 Result<std::unique_ptr<Pending<ReadData>>> Device::submit_and_read(
     const Step* step, std::span<const ReadRange> ranges) {
+  return submit_and_read(std::span<const Step* const>(&step, step != nullptr ? 1 : 0), ranges);
+}
+
+Result<std::unique_ptr<Pending<ReadData>>> Device::submit_and_read(
+    std::span<const Step* const> steps, std::span<const ReadRange> ranges) {
   PTERO_RETURN_IF_ERROR(state_->check(), "while submitting a step");
   PTERO_REJECT_IF(ranges.empty(), invalid_argument, "There is nothing to read back.");
   std::vector<internal::SourceRange> sources;
@@ -234,9 +249,7 @@ Result<std::unique_ptr<Pending<ReadData>>> Device::submit_and_read(
     sources.push_back({range.buffer->state()->handle, range.offset, range.size});
   }
   wgpu::CommandEncoder encoder = state_->device.CreateCommandEncoder();
-  if (step != nullptr) {
-    PTERO_RETURN_IF_ERROR(internal::Encoder(*state_, step->impl(), nullptr).encode(encoder));
-  }
+  PTERO_RETURN_IF_ERROR(internal::Encoder(*state_, nullptr).encode(encoder, steps));
   return internal::submit_with_copies(state_, encoder, sources);
 }
 
@@ -261,7 +274,8 @@ Result<std::unique_ptr<Pending<std::vector<KernelTime>>>> Device::submit_profile
   PTERO_ASSIGN_OR_RETURN(internal::Queries queries,
                          internal::create_queries(*state_, static_cast<uint32_t>(kernels.size())));
   wgpu::CommandEncoder encoder = state_->device.CreateCommandEncoder();
-  PTERO_RETURN_IF_ERROR(internal::Encoder(*state_, step.impl(), &queries).encode(encoder));
+  const Step* steps[] = {&step};
+  PTERO_RETURN_IF_ERROR(internal::Encoder(*state_, &queries).encode(encoder, steps));
   for (size_t i = 0; i < queries.sets.size(); ++i) {
     encoder.ResolveQuerySet(queries.sets[i], 0, queries.sets[i].GetCount(), queries.resolved,
                             i * internal::Queries::kDispatchesPerSet * 16);

@@ -77,6 +77,9 @@ class MethodSession {
   const MethodModel& model() const { return *model_; }
   // Of the last run, over all delegates.
   uint64_t last_dispatches() const { return last_dispatches_; }
+  // With SessionOptions::profile: over all delegates, since the last clear_kernel_times().
+  std::vector<gpu::KernelTime> kernel_times() const;
+  void clear_kernel_times();
   // Operator functions called so far: none while shapes repeat.
   uint64_t operator_calls() const;
 

@@ -23,6 +23,9 @@ struct SessionOptions {
   // Fills every activation with NaN before each run, so that a kernel that leaves part of its
   // output unwritten shows. For tests.
   bool poison_activations = false;
+  // Runs every dispatch in a pass of its own and keeps the time that the GPU took for each; see
+  // kernel_times(). Slower, and needs gpu::Feature::timestamps.
+  bool profile = false;
 };
 
 // One input of a run: a tensor's live shape and its dense elements in the graph's own type, in host
@@ -74,6 +77,10 @@ class GraphSession {
   // SymInt back.
   size_t last_dispatches() const { return last_dispatches_; }
   size_t last_splits() const { return last_splits_; }
+  // With SessionOptions::profile: of all dispatches since the session was made, or since the last
+  // clear_kernel_times().
+  const std::vector<gpu::KernelTime>& kernel_times() const { return kernel_times_; }
+  void clear_kernel_times() { kernel_times_.clear(); }
 
  private:
   friend class SessionRun;
@@ -88,7 +95,8 @@ class GraphSession {
   const gpu::Buffer& storage(uint32_t id) const;
   Status check_buffers(std::span<const RunInput> inputs,
                        std::span<const gpu::Buffer* const> outputs, const Plan& plan) const;
-  Status write_inputs(std::span<const RunInput> inputs);
+  // Host bytes at once; what is in buffers by these copies.
+  Status write_inputs(std::span<const RunInput> inputs, gpu::Step& copies);
   Status write_slots(const PlannedRun& run);
   Status follow_scalars(const PlannedRun& run, Ready& ready) const;
   Status poison();
@@ -106,6 +114,7 @@ class GraphSession {
   std::vector<int32_t> slots_;  // as last written
   size_t last_dispatches_ = 0;
   size_t last_splits_ = 0;
+  std::vector<gpu::KernelTime> kernel_times_;
 };
 
 }  // namespace ptero::graph

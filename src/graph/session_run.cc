@@ -25,6 +25,9 @@ class SessionRun : public gpu::Pending<std::vector<RunOutput>> {
     if (kernels_ != nullptr) {
       return kernels_->wait_target();
     }
+    if (profile_ != nullptr) {
+      return profile_->wait_target();
+    }
     return data_ != nullptr ? data_->wait_target() : gpu::WaitTarget{};
   }
 
@@ -44,7 +47,13 @@ class SessionRun : public gpu::Pending<std::vector<RunOutput>> {
         if (ready == nullptr) {
           return false;
         }
-        PTERO_RETURN_IF_ERROR(start(*ready));
+        if (profile_ == nullptr) {
+          PTERO_RETURN_IF_ERROR(start(*ready));
+        }
+        PTERO_ASSIGN_OR_RETURN(const bool submitted, submit(*ready));
+        if (!submitted) {
+          return false;
+        }
         if (data_ == nullptr) {
           return true;  // nothing to read back
         }
@@ -83,11 +92,15 @@ class SessionRun : public gpu::Pending<std::vector<RunOutput>> {
     return session_.make_ready(run_.plan, kernels);
   }
 
+  // Uploads, and says what belongs around the segment.
   Status start(GraphSession::Ready& ready) {
     const Plan& plan = *run_.plan;
+    before_.clear();
+    after_.clear();
+    ranges_.clear();
     if (plan.splits == 0) {
       PTERO_RETURN_IF_ERROR(session_.poison());
-      PTERO_RETURN_IF_ERROR(session_.write_inputs(inputs_));
+      PTERO_RETURN_IF_ERROR(session_.write_inputs(inputs_, before_));
       session_.last_dispatches_ = 0;
     }
     PTERO_RETURN_IF_ERROR(session_.write_slots(run_));
@@ -95,32 +108,42 @@ class SessionRun : public gpu::Pending<std::vector<RunOutput>> {
     session_.last_dispatches_ += plan.dispatches();
     session_.last_splits_ = plan.splits;
 
-    std::vector<gpu::ReadRange> ranges;
-    gpu::Step to_buffers;
     if (!plan.awaits) {
-      PTERO_RETURN_IF_ERROR(check_and_collect(ranges, to_buffers));
+      PTERO_RETURN_IF_ERROR(collect_outputs());
     }
     if (plan.awaits || plan.reads_scalars) {
       const uint32_t slots = *session_.model_->memory().slot_storage;
-      ranges.push_back({&session_.storage(slots), 0, session_.storage(slots).size()});
+      ranges_.push_back({&session_.storage(slots), 0, session_.storage(slots).size()});
     }
-    if (to_buffers.size() > 0) {
-      PTERO_RETURN_IF_ERROR(session_.device_.submit(ready.step));
-      return submit(to_buffers, ranges);
-    }
-    return submit(ready.step, ranges);
-  }
-
-  Status submit(const gpu::Step& step, const std::vector<gpu::ReadRange>& ranges) {
-    if (ranges.empty()) {
-      return session_.device_.submit(step);
-    }
-    PTERO_ASSIGN_OR_RETURN(data_, session_.device_.submit_and_read(&step, ranges));
     return ok_status();
   }
 
+  // All in one submission, unless it is profiled: then false while the times are awaited.
+  Result<bool> submit(const GraphSession::Ready& ready) {
+    std::vector<const gpu::Step*> steps = {&before_, &ready.step, &after_};
+    if (session_.options_.profile && run_.plan->dispatches() > 0) {
+      if (profile_ == nullptr) {
+        PTERO_RETURN_IF_ERROR(session_.device_.submit(before_));
+        PTERO_ASSIGN_OR_RETURN(profile_, session_.device_.submit_profiled(ready.step));
+      }
+      if (!profile_->advance()) {
+        return false;
+      }
+      PTERO_ASSIGN_OR_RETURN(const std::vector<gpu::KernelTime> times, profile_->take());
+      profile_ = nullptr;
+      session_.kernel_times_.insert(session_.kernel_times_.end(), times.begin(), times.end());
+      steps = {&after_};
+    }
+    if (ranges_.empty()) {
+      PTERO_RETURN_IF_ERROR(session_.device_.submit(steps));
+    } else {
+      PTERO_ASSIGN_OR_RETURN(data_, session_.device_.submit_and_read(steps, ranges_));
+    }
+    return true;
+  }
+
   // The outputs, the ranges to read back for them, and the copies of those that stay.
-  Status check_and_collect(std::vector<gpu::ReadRange>& ranges, gpu::Step& to_buffers) {
+  Status collect_outputs() {
     const pte::Graph& graph = session_.model_->graph();
     PTERO_RETURN_IF_ERROR(session_.check_buffers({}, targets_, *run_.plan));
     for (size_t i = 0; i < graph.outputs.size(); ++i) {
@@ -131,10 +154,10 @@ class SessionRun : public gpu::Pending<std::vector<RunOutput>> {
         const gpu::Buffer& source = session_.storage(*session_.model_->memory().storage_of[id]);
         const gpu::Buffer* target = i < targets_.size() ? targets_[i] : nullptr;
         if (bytes > 0 && target != nullptr) {
-          PTERO_RETURN_IF_ERROR(to_buffers.copy(source, 0, *target, 0, whole_words(bytes)),
+          PTERO_RETURN_IF_ERROR(after_.copy(source, 0, *target, 0, whole_words(bytes)),
                                 "in output {}", i);
         } else if (bytes > 0) {
-          ranges.push_back({&source, 0, bytes});
+          ranges_.push_back({&source, 0, bytes});
           read_outputs_.push_back(i);
         }
       }
@@ -167,6 +190,10 @@ class SessionRun : public gpu::Pending<std::vector<RunOutput>> {
   std::vector<LiveInput> live_;  // the same as the planner takes them
   std::vector<const gpu::Buffer*> targets_;
   std::unique_ptr<gpu::Pending<std::vector<gpu::Kernel>>> kernels_;
+  gpu::Step before_;  // inputs that are on the device
+  gpu::Step after_;   // outputs that stay there
+  std::vector<gpu::ReadRange> ranges_;
+  std::unique_ptr<gpu::Pending<std::vector<gpu::KernelTime>>> profile_;
   std::unique_ptr<gpu::Pending<gpu::ReadData>> data_;
   std::vector<size_t> read_outputs_;  // entry i of the data belongs to this output
   std::vector<RunOutput> outputs_;

@@ -46,10 +46,11 @@ class Save : public gpu::Pending<std::vector<std::byte>> {
 
 }  // namespace
 
-Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Model> model) {
+Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Model> model,
+                                                 graph::SessionOptions options) {
   std::unique_ptr<Session> session(new Session(std::move(model)));
   const Model& from = *session->model_;
-  PTERO_ASSIGN_OR_RETURN(session->method_, graph::MethodSession::create(from.method()));
+  PTERO_ASSIGN_OR_RETURN(session->method_, graph::MethodSession::create(from.method(), options));
   if (from.sampler()) {
     const Metadata& metadata = from.metadata();
     const uint32_t rows = metadata.all_logits ? metadata.max_tokens : 1;

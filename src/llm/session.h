@@ -18,7 +18,8 @@ namespace ptero::llm {
 // Threads: as the device. One generation at a time.
 class Session {
  public:
-  static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Model> model);
+  static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Model> model,
+                                                 graph::SessionOptions options = {});
 
   const std::shared_ptr<const Model>& model() const { return model_; }
   // In the caches, in order; its size is the next position.
