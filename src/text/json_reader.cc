@@ -72,7 +72,7 @@ Result<std::vector<BpeMerge>> read_merges(const JsonValue& model, const Vocabula
     PTERO_REJECT_IF(!a || !b || !c, invalid_program,
                     "Merge {} ({} and {}) of {} names a token that is not in the vocabulary.",
                     merges.size(), left, right, kModel);
-    merges.push_back({*a, *b, *c, static_cast<uint32_t>(merges.size())});
+    merges.push_back({*a, *b, *c});
   }
   return merges;
 }

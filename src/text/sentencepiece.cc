@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxBytes = size_t{256} << 20;
 constexpr size_t kMaxPieces = 4'000'000;
-constexpr size_t kMaxPiece = 1024;  // bytes; the work to find merges grows with its square
+constexpr size_t kMaxPiece = 4096;  // bytes
 
 // Fields of one message of a protocol buffer. Never reads outside its bytes.
 class Fields {
@@ -198,48 +198,36 @@ Result<ModelFile> read_file(std::string_view bytes) {
   return file;
 }
 
-// SentencePiece merges the two neighbours whose text together has the best score.
-std::vector<BpeMerge> find_merges(const ModelFile& file, const Vocabulary& vocabulary) {
+// By falling score; equal scores are equal ranks.
+std::vector<uint32_t> ranks_of(const ModelFile& file) {
   std::vector<TokenId> order;
-  const auto can_merge = [&](TokenId id) {
-    const uint64_t type = file.pieces[id].type;
-    return type == kNormal || type == kUser || type == kUnused;
-  };
   for (TokenId id = 0; id < file.pieces.size(); ++id) {
-    if (can_merge(id)) {
+    const uint64_t type = file.pieces[id].type;
+    if (type == kNormal || type == kUser || type == kUnused) {
       order.push_back(id);
     }
   }
   std::stable_sort(order.begin(), order.end(), [&](TokenId a, TokenId b) {
     return file.pieces[a].score > file.pieces[b].score;
   });
-  std::vector<BpeMerge> merges;
+  std::vector<uint32_t> ranks(file.pieces.size(), kNeverMerged);
   uint32_t rank = 0;
   for (size_t i = 0; i < order.size(); ++i) {
-    const ModelPiece& piece = file.pieces[order[i]];
-    rank += i > 0 && piece.score != file.pieces[order[i - 1]].score ? 1 : 0;
-    for (size_t at = utf8_size(piece.text, 0); at < piece.text.size();
-         at += utf8_size(piece.text, at)) {
-      const auto left = vocabulary.id(piece.text.substr(0, at));
-      const auto right = left ? vocabulary.id(piece.text.substr(at)) : std::nullopt;
-      if (right && can_merge(*left) && can_merge(*right)) {
-        merges.push_back({*left, *right, order[i], rank});
-      }
-    }
+    const bool lower = i > 0 && file.pieces[order[i]].score != file.pieces[order[i - 1]].score;
+    ranks[order[i]] = rank += lower ? 1 : 0;
   }
-  return merges;
+  return ranks;
 }
 
 ModelPtr make_model(const ModelFile& file, VocabularyPtr vocabulary,
                     std::shared_ptr<const Trie> user_defined, std::optional<TokenId> unknown,
                     bool byte_fallback) {
   if (file.model_type == 2) {
-    const auto merges = find_merges(file, *vocabulary);
-    return make_bpe(std::move(vocabulary), merges,
-                    {.unknown = unknown,
-                     .fuse_unknown = true,
-                     .byte_fallback = byte_fallback,
-                     .frozen = std::move(user_defined)});
+    return make_bpe_by_text(std::move(vocabulary), ranks_of(file),
+                            {.unknown = unknown,
+                             .fuse_unknown = true,
+                             .byte_fallback = byte_fallback,
+                             .frozen = std::move(user_defined)});
   }
   UnigramScores scores(vocabulary->size(), std::numeric_limits<double>::quiet_NaN());
   std::vector<bool> bonus(vocabulary->size());

@@ -169,6 +169,10 @@ bool is_numeric(uint32_t c) {
   return between(category(c), UTF8PROC_CATEGORY_ND, UTF8PROC_CATEGORY_NO);
 }
 
+bool is_letter(uint32_t c) {
+  return between(category(c), UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_LO);
+}
+
 bool is_mark(uint32_t c) {
   return category(c) == UTF8PROC_CATEGORY_MN;
 }
@@ -241,6 +245,22 @@ std::string lower_case(std::string_view text) {
     } else {
       append_utf8(out, static_cast<uint32_t>(
                            utf8proc_tolower(static_cast<utf8proc_int32_t>(step.code_point))));
+    }
+    at += step.size;
+  }
+  return out;
+}
+
+std::string upper_case(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Step step = utf8_step(text.substr(at));
+    if (step.code_point == 0xDF) {
+      out += "SS";
+    } else {
+      append_utf8(out, static_cast<uint32_t>(
+                           utf8proc_toupper(static_cast<utf8proc_int32_t>(step.code_point))));
     }
     at += step.size;
   }

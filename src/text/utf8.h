@@ -40,6 +40,7 @@ bool is_white_space(uint32_t code_point);   // the property White_Space
 bool is_word(uint32_t code_point);          // letters, marks, numbers, connectors
 bool is_punctuation(uint32_t code_point);   // category P, and the symbols of ASCII
 bool is_numeric(uint32_t code_point);       // category N
+bool is_letter(uint32_t code_point);       // category L
 bool is_mark(uint32_t code_point);          // category Mn
 bool is_other(uint32_t code_point);         // category C
 bool is_cjk(uint32_t code_point);           // the ideographs of BERT's list
@@ -51,6 +52,7 @@ size_t trim_white_space(std::string_view text);
 enum class NormalForm { nfc, nfd, nfkc, nfkd };
 Result<std::string> normal_form(std::string_view text, NormalForm form);
 std::string lower_case(std::string_view text);
+std::string upper_case(std::string_view text);
 
 // Size in bytes of the grapheme cluster at `position` of valid UTF-8.
 size_t grapheme_size(std::string_view text, size_t position);
