@@ -35,7 +35,7 @@ struct Expr {
   int64_t integer = 0;  // also a boolean
   double real = 0;
   std::vector<const Expr*> children;
-  std::vector<std::pair<std::string, const Expr*>> named;  // arguments
+  std::vector<std::pair<std::string, const Expr*>> named;  // arguments; "*" is a list of them
   size_t depth = 1;  // of the tree below
 };
 

@@ -59,8 +59,11 @@ void Interpreter::Scope::set(std::string_view name, Value value) {
   variables.emplace_back(name, value);
 }
 
-const Value* Interpreter::Scope::find(std::string_view name) const {
+const Value* Interpreter::Scope::find(std::string_view name, size_t* seen) const {
   for (const Scope* scope = this; scope != nullptr; scope = scope->parent) {
+    if (seen != nullptr) {
+      *seen += scope->variables.size();
+    }
     for (const auto& [key, value] : scope->variables) {
       if (key == name) {
         return &value;
@@ -169,6 +172,7 @@ Interpreter::Flow Interpreter::for_loop(const Node& node, Scope& scope, std::str
 }
 
 void Interpreter::assign(const std::vector<std::string>& names, const Value& value, Scope& scope) {
+  heap_.work(scope.variables.size() * sizeof(Value));
   if (names.size() == 1) {
     return scope.set(names[0], value);
   }
@@ -291,7 +295,12 @@ Value Interpreter::eval_inner(const Expr& expr, Scope& scope) {
 }
 
 Value Interpreter::name(const Expr& expr, Scope& scope) {
-  if (const Value* found = scope.find(expr.text)) {
+  size_t seen = 0;
+  const Value* found = scope.find(expr.text, &seen);
+  if (!heap_.work(seen * sizeof(Value))) {
+    return {};
+  }
+  if (found != nullptr) {
     return *found;
   }
   const auto function = std::find(kFunctions.begin(), kFunctions.end(), expr.text);
@@ -302,6 +311,7 @@ Value Interpreter::name(const Expr& expr, Scope& scope) {
 }
 
 Value Interpreter::attribute(const Value& base, std::string_view name) {
+  heap_.work(base.is_mapping() ? base : Value());
   if (base.is_mapping()) {
     const Value* found = heap_.find(*base.dict, name);
     return found != nullptr ? *found : heap_.undefined(name);
@@ -331,6 +341,9 @@ Value Interpreter::attribute(const Value& base, std::string_view name) {
 }
 
 Value Interpreter::subscript(const Value& base, const Value& index) {
+  if (!heap_.work(base.is(Kind::list) ? Value() : base)) {
+    return {};
+  }
   if (base.is_mapping()) {
     for (const auto& [key, value] : base.dict->items) {
       if (heap_.equal(key, index)) {
@@ -344,13 +357,18 @@ Value Interpreter::subscript(const Value& base, const Value& index) {
   }
   if ((base.is(Kind::list) || base.is(Kind::string)) && index.is_integer()) {
     const bool is_list = base.is(Kind::list);
-    const std::vector<size_t> starts = is_list ? std::vector<size_t>() : character_starts(base.text());
-    const auto count = static_cast<int64_t>(is_list ? base.list->size() : starts.size() - 1);
+    const auto count =
+        static_cast<int64_t>(is_list ? base.list->size() : character_count(base.text()));
     const int64_t at = index.integer < 0 ? index.integer + count : index.integer;
+    if (at >= 0 && at < count && is_list) {
+      return (*base.list)[static_cast<size_t>(at)];
+    }
     if (at >= 0 && at < count) {
-      const auto i = static_cast<size_t>(at);
-      return is_list ? (*base.list)[i]
-                     : heap_.string(base.string->substr(starts[i], starts[i + 1] - starts[i]));
+      size_t start = 0;
+      for (int64_t i = 0; i < at; ++i) {
+        start += utf8_size(base.text(), start);
+      }
+      return heap_.string(base.string->substr(start, utf8_size(base.text(), start)));
     }
   }
   return heap_.undefined("an element");
@@ -372,6 +390,9 @@ Value Interpreter::slice(const Expr& expr, Scope& scope) {
   const int64_t step = bound(3, 1);
   if (step == 0) {
     return fail("a slice has the step 0");
+  }
+  if (!heap_.work(base)) {
+    return {};
   }
   const bool is_list = base.is(Kind::list);
   const std::vector<size_t> starts = is_list ? std::vector<size_t>() : character_starts(base.text());
@@ -406,7 +427,7 @@ Value Interpreter::slice(const Expr& expr, Scope& scope) {
 Value Interpreter::binary(const Expr& expr, Scope& scope) {
   const Value a = eval(*expr.children[0], scope);
   const Value b = eval(*expr.children[1], scope);
-  if (heap_.failed()) {
+  if (!heap_.work(a) || !heap_.work(b)) {
     return {};
   }
   switch (expr.op) {
@@ -514,7 +535,12 @@ Arguments Interpreter::arguments(const Expr& expr, size_t first, Scope& scope) {
     made.values.push_back(eval(*expr.children[i], scope));
   }
   for (const auto& [name, value] : expr.named) {
-    made.named.emplace_back(name, eval(*value, scope));
+    const Value given = eval(*value, scope);
+    if (name != "*") {
+      made.named.emplace_back(name, given);
+    } else if (const List* items = heap_.elements(given)) {
+      made.values.insert(made.values.end(), items->begin(), items->end());
+    }
   }
   return made;
 }
@@ -527,7 +553,7 @@ Value Interpreter::call(const Expr& expr, Scope& scope) {
   }
   const Value base = eval(*callee.children[0], scope);
   const Arguments given = arguments(expr, 1, scope);
-  if (heap_.failed()) {
+  if (!heap_.work(base)) {
     return {};
   }
   bool known = false;

@@ -39,7 +39,8 @@ class Interpreter {
     Scope* parent = nullptr;
 
     void set(std::string_view name, Value value);
-    const Value* find(std::string_view name) const;
+    // Adds the number of variables that it may have looked at to `seen`.
+    const Value* find(std::string_view name, size_t* seen = nullptr) const;
   };
   enum class Flow { go_on, break_, continue_ };
 

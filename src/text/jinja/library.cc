@@ -287,7 +287,7 @@ Value Interpreter::method(const Value& base, std::string_view name, const Argume
 }
 
 Value Interpreter::filter(std::string_view name, const Value& input, const Arguments& given) {
-  if (heap_.failed()) {
+  if (!heap_.work(input)) {
     return {};
   }
   const auto text = [&] { return heap_.str(input); };
@@ -332,7 +332,12 @@ Value Interpreter::filter(std::string_view name, const Value& input, const Argum
         width != nullptr && width->is(Kind::string)
             ? *width->string
             : std::string(static_cast<size_t>(std::clamp<int64_t>(integer_or(width, 4), 0, 64)), ' ');
-    return heap_.string(indented(text(), indent, first != nullptr && heap_.truth(*first),
+    const std::string lines = text();
+    const auto count = static_cast<size_t>(std::count(lines.begin(), lines.end(), '\n')) + 1;
+    if (!heap_.charge(count * indent.size())) {
+      return {};
+    }
+    return heap_.string(indented(lines, indent, first != nullptr && heap_.truth(*first),
                                  blank != nullptr && heap_.truth(*blank)));
   }
   if (name == "length" || name == "count") {
@@ -506,10 +511,10 @@ Value Interpreter::list_filter(std::string_view name, const Value& input, const 
 }
 
 bool Interpreter::test(std::string_view name, const Value& input, const Arguments& given) {
-  if (heap_.failed()) {
+  const Value* other = given.values.empty() ? nullptr : &given.values[0];
+  if (!heap_.work(name == "in" && other != nullptr ? *other : Value()) || !heap_.step()) {
     return false;
   }
-  const Value* other = given.values.empty() ? nullptr : &given.values[0];
   if (name == "defined") return !input.is(Kind::undefined);
   if (name == "undefined") return input.is(Kind::undefined);
   if (name == "none") return input.is(Kind::none);
@@ -530,8 +535,10 @@ bool Interpreter::test(std::string_view name, const Value& input, const Argument
            input.is(Kind::undefined);
   }
   if (name == "callable") return input.is(Kind::macro) || input.is(Kind::function);
-  if (name == "lower") return heap_.str(input) == lower_case(heap_.str(input));
-  if (name == "upper") return heap_.str(input) == upper_case(heap_.str(input));
+  if (name == "lower" || name == "upper") {
+    const std::string text = heap_.str(input);
+    return heap_.work(text.size()) && text == (name == "lower" ? lower_case(text) : upper_case(text));
+  }
   if (name == "odd" || name == "even") {
     const Value rest = arithmetic(Op::modulo, input, Value::of(int64_t{2}));
     return rest.number() == (name == "odd" ? 1 : 0);

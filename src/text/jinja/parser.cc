@@ -484,15 +484,20 @@ class Parser {
     return negated ? make(Op::not_, {made}) : made;
   }
 
+  void add_named(Expr& call, std::string name, const Expr* value) {
+    call.named.emplace_back(std::move(name), value);
+    call.depth = std::max(call.depth, value->depth + 1);
+  }
+
   void arguments(Expr& call) {
     while (!failed() && !take(")")) {
       if (peek().kind == TokenKind::name && peek(1).text == "=" &&
           peek(1).kind == TokenKind::symbol) {
         std::string name = next().text;
         next();
-        const Expr* value = expression();
-        call.named.emplace_back(std::move(name), value);
-        call.depth = std::max(call.depth, value->depth + 1);
+        add_named(call, std::move(name), expression());
+      } else if (take("*")) {
+        add_named(call, "*", expression());
       } else {
         adopt(call, expression());
       }

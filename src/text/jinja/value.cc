@@ -10,6 +10,7 @@ namespace ptero::text::jinja {
 namespace {
 
 constexpr size_t kMaxSteps = 5'000'000;
+constexpr size_t kMaxWork = size_t{256} << 20;
 constexpr size_t kMaxLevel = 100;  // of lists in lists
 
 void append_json_string(std::string& out, std::string_view text) {
@@ -112,6 +113,24 @@ bool Heap::step() {
   return !failed();
 }
 
+bool Heap::work(size_t bytes) {
+  work_ += std::min(bytes, kMaxWork);
+  if (work_ > kMaxWork) {
+    fail("it takes more time than the limit");
+  }
+  return !failed();
+}
+
+bool Heap::work(const Value& value) {
+  switch (value.kind) {
+    case Kind::string: return work(value.string->size());
+    case Kind::list: return work(value.list->size() * sizeof(Value));
+    case Kind::dict:
+    case Kind::space: return work(value.dict->items.size() * 2 * sizeof(Value));
+    default: return !failed();
+  }
+}
+
 Value Heap::string(std::string text) {
   Value value = Value::of(Kind::string);
   value.string = &strings_.emplace_back(charge(text.size() + sizeof text) ? std::move(text) : "");
@@ -194,6 +213,9 @@ void Heap::append(std::string& out, const Value& value, bool python, int indent,
     case Kind::integer: out += fmt::format("{}", value.integer); break;
     case Kind::real: out += real_text(value.real); break;
     case Kind::string:
+      if (!charge(value.string->size())) {
+        return;
+      }
       if (python) {
         append_python_string(out, value.text());
       } else {
@@ -216,9 +238,8 @@ void Heap::append_container(std::string& out, const Value& value, bool python, i
                             size_t level) {
   const bool is_list = value.is(Kind::list);
   const size_t count = is_list ? value.list->size() : value.dict->items.size();
-  const size_t before = out.size();
   out += is_list ? '[' : '{';
-  for (size_t i = 0; i < count && step(); ++i) {
+  for (size_t i = 0; i < count && step() && charge(16 + level * 16); ++i) {
     if (i > 0) {
       out += indent >= 0 ? "," : ", ";
     }
@@ -240,7 +261,6 @@ void Heap::append_container(std::string& out, const Value& value, bool python, i
     new_line(out, indent, level);
   }
   out += is_list ? ']' : '}';
-  charge(out.size() - before);
 }
 
 std::string Heap::str(const Value& value) {
@@ -301,7 +321,7 @@ bool Heap::equal_inner(const Value& a, const Value& b) {
     return false;
   }
   switch (a.kind) {
-    case Kind::string: return *a.string == *b.string;
+    case Kind::string: return work(a) && *a.string == *b.string;
     case Kind::list:
       return a.list == b.list ||
              std::equal(a.list->begin(), a.list->end(), b.list->begin(), b.list->end(),

@@ -90,6 +90,9 @@ class Heap {
   // False, with an error, when the budget is spent.
   bool charge(size_t bytes);
   bool step();
+  // Counts what looking through a value costs; a step alone may be about any amount of text.
+  bool work(const Value& value);
+  bool work(size_t bytes);
   void fail(std::string error) {
     if (error_.empty()) {
       error_ = std::move(error);
@@ -127,6 +130,7 @@ class Heap {
   std::string error_;
   size_t left_;
   size_t steps_ = 0;
+  size_t work_ = 0;
   size_t equal_level_ = 0;
 };
 
