@@ -129,8 +129,7 @@ class Bpe : public Model {
   }
 
  private:
-  std::optional<Merge> find(std::string_view piece, const Symbol& left,
-                            const Symbol& right) const {
+  std::optional<Merge> find(std::string_view piece, const Symbol& left, const Symbol& right) const {
     return left.frozen || right.frozen ? std::nullopt : merges_.find(piece, left, right);
   }
 

@@ -93,7 +93,14 @@ class Fields {
   bool failed_ = false;
 };
 
-enum PieceType : uint64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUser = 4, kUnused = 5, kByte = 6 };
+enum PieceType : uint64_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUser = 4,
+  kUnused = 5,
+  kByte = 6
+};
 
 struct ModelPiece {
   std::string_view text;
@@ -111,8 +118,9 @@ struct ModelFile {
 };
 
 Error damaged() {
-  return Error(ErrorCode::invalid_program,
-               "Tokenizer file is neither JSON nor tiktoken ranks nor a whole SentencePiece model.");
+  return Error(
+      ErrorCode::invalid_program,
+      "Tokenizer file is neither JSON nor tiktoken ranks nor a whole SentencePiece model.");
 }
 
 Status read_piece(std::string_view bytes, ModelFile& file) {
@@ -120,10 +128,17 @@ Status read_piece(std::string_view bytes, ModelFile& file) {
   Fields fields(bytes);
   while (fields.next()) {
     switch (fields.number()) {
-      case 1: piece.text = fields.payload(); break;
-      case 2: piece.score = fields.as_float(); break;
-      case 3: piece.type = fields.value(); break;
-      default: break;
+      case 1:
+        piece.text = fields.payload();
+        break;
+      case 2:
+        piece.score = fields.as_float();
+        break;
+      case 3:
+        piece.type = fields.value();
+        break;
+      default:
+        break;
     }
   }
   if (fields.failed()) {
@@ -149,11 +164,20 @@ Status read_trainer(std::string_view bytes, ModelFile& file) {
   Fields fields(bytes);
   while (fields.next()) {
     switch (fields.number()) {
-      case 3: file.model_type = fields.value(); break;
-      case 24: file.rules.whitespace_as_suffix = fields.flag(); break;
-      case 41: file.begin = static_cast<int32_t>(fields.value()); break;
-      case 44: file.unknown_surface = fields.payload(); break;
-      default: break;
+      case 3:
+        file.model_type = fields.value();
+        break;
+      case 24:
+        file.rules.whitespace_as_suffix = fields.flag();
+        break;
+      case 41:
+        file.begin = static_cast<int32_t>(fields.value());
+        break;
+      case 44:
+        file.unknown_surface = fields.payload();
+        break;
+      default:
+        break;
     }
   }
   std::string storage;
@@ -168,11 +192,20 @@ Status read_normalizer(std::string_view bytes, ModelFile& file) {
   Fields fields(bytes);
   while (fields.next()) {
     switch (fields.number()) {
-      case 2: file.charsmap = fields.payload(); break;
-      case 3: file.rules.add_dummy_prefix = fields.flag(); break;
-      case 4: file.rules.remove_extra_whitespaces = fields.flag(); break;
-      case 5: file.rules.escape_whitespaces = fields.flag(); break;
-      default: break;
+      case 2:
+        file.charsmap = fields.payload();
+        break;
+      case 3:
+        file.rules.add_dummy_prefix = fields.flag();
+        break;
+      case 4:
+        file.rules.remove_extra_whitespaces = fields.flag();
+        break;
+      case 5:
+        file.rules.escape_whitespaces = fields.flag();
+        break;
+      default:
+        break;
     }
   }
   return fields.failed() ? Status(damaged()) : ok_status();
@@ -186,10 +219,17 @@ Result<ModelFile> read_file(std::string_view bytes) {
   Fields fields(bytes);
   while (fields.next()) {
     switch (fields.number()) {
-      case 1: PTERO_RETURN_IF_ERROR(read_piece(fields.payload(), file)); break;
-      case 2: PTERO_RETURN_IF_ERROR(read_trainer(fields.payload(), file)); break;
-      case 3: PTERO_RETURN_IF_ERROR(read_normalizer(fields.payload(), file)); break;
-      default: break;
+      case 1:
+        PTERO_RETURN_IF_ERROR(read_piece(fields.payload(), file));
+        break;
+      case 2:
+        PTERO_RETURN_IF_ERROR(read_trainer(fields.payload(), file));
+        break;
+      case 3:
+        PTERO_RETURN_IF_ERROR(read_normalizer(fields.payload(), file));
+        break;
+      default:
+        break;
     }
   }
   if (fields.failed() || file.pieces.empty()) {
@@ -237,8 +277,9 @@ ModelPtr make_model(const ModelFile& file, VocabularyPtr vocabulary,
       bonus[id] = file.pieces[id].type == kUser;
     }
   }
-  return make_unigram(std::move(vocabulary), std::move(scores), std::move(bonus),
-                      {.unknown = unknown, .byte_fallback = byte_fallback, .single_precision = true});
+  return make_unigram(
+      std::move(vocabulary), std::move(scores), std::move(bonus),
+      {.unknown = unknown, .byte_fallback = byte_fallback, .single_precision = true});
 }
 
 }  // namespace
@@ -260,8 +301,7 @@ Result<PartsPtr> read_sentencepiece(std::string_view bytes) {
                     "Piece {} ({}) of the SentencePiece model is there twice.", id, piece.text);
     PTERO_RETURN_IF_ERROR(vocabulary->add(piece.text, id));
     if (piece.type == kControl || piece.type == kUnknown) {
-      const AddedToken token{
-          .content = std::string(piece.text), .id = id, .special = true};
+      const AddedToken token{.content = std::string(piece.text), .id = id, .special = true};
       PTERO_RETURN_IF_ERROR(parts->added.add(token, nullptr));
     }
     if (piece.type == kUnknown) {

@@ -130,8 +130,8 @@ int main(int argc, char** argv) {
     decode_options.skip_special |= args[i] == "--skip-special";
     time |= args[i] == "--time";
   }
-  const int status = args[2] == "encode" ? encode(*tokenizer, encode_options)
-                                         : decode(*tokenizer, decode_options);
+  const int status =
+      args[2] == "encode" ? encode(*tokenizer, encode_options) : decode(*tokenizer, decode_options);
   if (time) {
     using Milliseconds = std::chrono::duration<double, std::milli>;
     std::fprintf(stderr, "load %.1f ms, run %.1f ms\n", Milliseconds(loaded - start).count(),

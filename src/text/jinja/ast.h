@@ -16,16 +16,42 @@
 namespace ptero::text::jinja {
 
 enum class Op {
-  none, boolean, integer, real, string,  // literals
-  name, list, dict,                      // dict: key, value, key, value, ...
-  attribute,                             // children[0].text
-  subscript, slice,                      // slice: base, start, stop, step (null where left out)
-  call,                                  // children: callee, positional arguments
-  filter, test,                          // text: its name; children: input, arguments
-  not_, negative, positive,
-  and_, or_, if_else,  // value, condition, alternative or null
-  add, subtract, multiply, divide, floor_divide, modulo, power, concat,
-  equal, not_equal, less, less_equal, greater, greater_equal, in, not_in
+  none,
+  boolean,
+  integer,
+  real,
+  string,  // literals
+  name,
+  list,
+  dict,       // dict: key, value, key, value, ...
+  attribute,  // children[0].text
+  subscript,
+  slice,  // slice: base, start, stop, step (null where left out)
+  call,   // children: callee, positional arguments
+  filter,
+  test,  // text: its name; children: input, arguments
+  not_,
+  negative,
+  positive,
+  and_,
+  or_,
+  if_else,  // value, condition, alternative or null
+  add,
+  subtract,
+  multiply,
+  divide,
+  floor_divide,
+  modulo,
+  power,
+  concat,
+  equal,
+  not_equal,
+  less,
+  less_equal,
+  greater,
+  greater_equal,
+  in,
+  not_in
 };
 
 struct Expr {
@@ -36,7 +62,7 @@ struct Expr {
   double real = 0;
   std::vector<const Expr*> children;
   std::vector<std::pair<std::string, const Expr*>> named;  // arguments; "*" is a list of them
-  size_t depth = 1;  // of the tree below
+  size_t depth = 1;                                        // of the tree below
 };
 
 enum class Tag { text, output, for_, if_, set, set_block, macro, break_, continue_ };
@@ -52,10 +78,10 @@ struct Branch {
 struct Node {
   Tag tag = Tag::text;
   size_t position = 0;
-  std::string text;                // text; of set and macro the name, of set on a namespace its name
-  std::string attribute;           // set ns.attribute
-  std::vector<std::string> names;  // targets of for and set
-  const Expr* expr = nullptr;      // output, iterable, value
+  std::string text;       // text; of set and macro the name, of set on a namespace its name
+  std::string attribute;  // set ns.attribute
+  std::vector<std::string> names;   // targets of for and set
+  const Expr* expr = nullptr;       // output, iterable, value
   const Expr* condition = nullptr;  // for ... if
   std::vector<Branch> branches;     // of if
   Body body;

@@ -21,6 +21,10 @@ struct Arguments {
   const Value* find(size_t position, std::string_view name) const;
 };
 
+inline int64_t integer_or(const Value* value, int64_t fallback) {
+  return value != nullptr && value->is_integer() ? value->integer : fallback;
+}
+
 class Interpreter {
  public:
   Interpreter(const Template& source, Heap& heap, size_t max_output)
@@ -34,6 +38,8 @@ class Interpreter {
   bool raised() const { return raised_; }
 
  private:
+  static constexpr size_t kMaxDepth = 400;  // of expressions, tags and macros within each other
+
   struct Scope {
     std::vector<std::pair<std::string_view, Value>> variables;
     Scope* parent = nullptr;
@@ -68,7 +74,6 @@ class Interpreter {
   Value repeat(std::string_view text, int64_t count);
   Arguments arguments(const Expr& expr, size_t first, Scope& scope);
 
-  // library.cc
   Value method(const Value& base, std::string_view name, const Arguments& arguments, bool& known);
   Value string_method(std::string_view text, std::string_view name, const Arguments& arguments,
                       bool& known);

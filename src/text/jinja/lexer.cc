@@ -78,7 +78,8 @@ class Lexer {
       }
     } else if (kind != '{' && control != '+') {
       const size_t line = text.rfind('\n') + 1;  // 0 when there is none
-      const bool blank = std::all_of(text.begin() + static_cast<ptrdiff_t>(line), text.end(), is_space);
+      const bool blank =
+          std::all_of(text.begin() + static_cast<ptrdiff_t>(line), text.end(), is_space);
       if ((line > 0 || line_start_) && blank) {
         text = text.substr(0, line);
       }
@@ -126,7 +127,8 @@ class Lexer {
       if (brackets == 0 && rest.substr(controlled ? 1 : 0).starts_with(close)) {
         at_ += close.size() + (controlled ? 1 : 0);
         segment.tokens.push_back({TokenKind::end, "", 0, 0, at_});
-        const bool raw = kind == '%' && segment.tokens.size() == 2 && segment.tokens[0].text == "raw";
+        const bool raw =
+            kind == '%' && segment.tokens.size() == 2 && segment.tokens[0].text == "raw";
         after_tag(controlled ? rest[0] : '\0', kind == '{');
         if (raw) {
           return raw_text(open);
@@ -188,8 +190,9 @@ class Lexer {
       }
     }
     if (std::string_view("+-*/%~<>=()[]{}.,:|").find(c) == std::string_view::npos) {
-      return at_line(source_, start, fmt::format("character ({}) stands in a tag",
-                                                 source_.substr(start, utf8_size(source_, start))));
+      return at_line(source_, start,
+                     fmt::format("character ({}) stands in a tag",
+                                 source_.substr(start, utf8_size(source_, start))));
     }
     ++at_;
     return Token{TokenKind::symbol, std::string(1, c), 0, 0, start};
@@ -199,11 +202,12 @@ class Lexer {
     bool real = false;
     while (at_ < source_.size()) {
       const char c = source_[at_];
-      const bool point = c == '.' && !real && at_ + 1 < source_.size() && is_digit(source_[at_ + 1]);
-      const bool exponent = (c == 'e' || c == 'E') && at_ + 1 < source_.size() &&
-                            (is_digit(source_[at_ + 1]) ||
-                             ((source_[at_ + 1] == '-' || source_[at_ + 1] == '+') &&
-                              at_ + 2 < source_.size() && is_digit(source_[at_ + 2])));
+      const bool point =
+          c == '.' && !real && at_ + 1 < source_.size() && is_digit(source_[at_ + 1]);
+      const bool exponent =
+          (c == 'e' || c == 'E') && at_ + 1 < source_.size() &&
+          (is_digit(source_[at_ + 1]) || ((source_[at_ + 1] == '-' || source_[at_ + 1] == '+') &&
+                                          at_ + 2 < source_.size() && is_digit(source_[at_ + 2])));
       if (!is_digit(c) && c != '_' && !point && !exponent) {
         break;
       }
@@ -233,17 +237,40 @@ class Lexer {
       const char c = source_[at_ + 1];
       at_ += 2;
       switch (c) {
-        case 'n': text += '\n'; break;
-        case 't': text += '\t'; break;
-        case 'r': text += '\r'; break;
-        case 'b': text += '\b'; break;
-        case 'f': text += '\f'; break;
-        case 'v': text += '\v'; break;
-        case 'a': text += '\a'; break;
-        case '0': text += '\0'; break;
-        case '\n': break;
-        case '\\': case '\'': case '"': text += c; break;
-        case 'x': case 'u': case 'U': {
+        case 'n':
+          text += '\n';
+          break;
+        case 't':
+          text += '\t';
+          break;
+        case 'r':
+          text += '\r';
+          break;
+        case 'b':
+          text += '\b';
+          break;
+        case 'f':
+          text += '\f';
+          break;
+        case 'v':
+          text += '\v';
+          break;
+        case 'a':
+          text += '\a';
+          break;
+        case '0':
+          text += '\0';
+          break;
+        case '\n':
+          break;
+        case '\\':
+        case '\'':
+        case '"':
+          text += c;
+          break;
+        case 'x':
+        case 'u':
+        case 'U': {
           const size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : 8;
           uint32_t value = 0;
           const std::string_view hex = source_.substr(std::min(at_, source_.size()), digits);
@@ -256,7 +283,8 @@ class Lexer {
           at_ += digits;
           break;
         }
-        default: text.append({'\\', c});
+        default:
+          text.append({'\\', c});
       }
     }
     if (at_ == source_.size()) {

@@ -2,7 +2,6 @@
 #include "text/jinja/value.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "text/utf8.h"
 
@@ -11,83 +10,14 @@ namespace {
 
 constexpr size_t kMaxSteps = 5'000'000;
 constexpr size_t kMaxWork = size_t{256} << 20;
-constexpr size_t kMaxLevel = 100;  // of lists in lists
-
-void append_json_string(std::string& out, std::string_view text) {
-  out += '"';
-  for (const char c : text) {
-    switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
-      case '\b': out += "\\b"; break;
-      case '\f': out += "\\f"; break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-        } else {
-          out += c;
-        }
-    }
-  }
-  out += '"';
-}
-
-void append_python_string(std::string& out, std::string_view text) {
-  const bool single = text.find('\'') == std::string_view::npos ||
-                      text.find('"') != std::string_view::npos;
-  const char quote = single ? '\'' : '"';
-  out += quote;
-  for (const char c : text) {
-    switch (c) {
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
-      default:
-        if (c == quote) {
-          out += '\\';
-        }
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-          out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
-        } else {
-          out += c;
-        }
-    }
-  }
-  out += quote;
-}
-
-void new_line(std::string& out, int indent, size_t level) {
-  if (indent >= 0) {
-    out += '\n';
-    out.append(static_cast<size_t>(indent) * level, ' ');
-  }
-}
 
 }  // namespace
 
 std::string_view kind_name(const Value& value) {
-  constexpr std::string_view kNames[] = {"undefined", "none", "a boolean", "an integer", "a float",
-                                         "a string",  "a list", "a mapping", "a namespace", "a loop",
-                                         "a function", "a macro"};
+  constexpr std::string_view kNames[] = {"undefined",   "none",     "a boolean",  "an integer",
+                                         "a float",     "a string", "a list",     "a mapping",
+                                         "a namespace", "a loop",   "a function", "a macro"};
   return kNames[static_cast<size_t>(value.kind)];
-}
-
-std::string real_text(double value) {
-  if (std::isnan(value)) {
-    return "nan";
-  }
-  if (std::isinf(value)) {
-    return value > 0 ? "inf" : "-inf";
-  }
-  std::string text = fmt::format("{}", value);
-  if (text.find_first_of(".e") == std::string::npos) {
-    text += ".0";
-  }
-  return text;
 }
 
 size_t character_count(std::string_view text) {
@@ -123,11 +53,15 @@ bool Heap::work(size_t bytes) {
 
 bool Heap::work(const Value& value) {
   switch (value.kind) {
-    case Kind::string: return work(value.string->size());
-    case Kind::list: return work(value.list->size() * sizeof(Value));
+    case Kind::string:
+      return work(value.string->size());
+    case Kind::list:
+      return work(value.list->size() * sizeof(Value));
     case Kind::dict:
-    case Kind::space: return work(value.dict->items.size() * 2 * sizeof(Value));
-    default: return !failed();
+    case Kind::space:
+      return work(value.dict->items.size() * 2 * sizeof(Value));
+    default:
+      return !failed();
   }
 }
 
@@ -139,8 +73,8 @@ Value Heap::string(std::string text) {
 
 Value Heap::list(List items) {
   Value value = Value::of(Kind::list);
-  value.list = &lists_.emplace_back(charge((items.size() + 2) * sizeof(Value)) ? std::move(items)
-                                                                              : List());
+  value.list =
+      &lists_.emplace_back(charge((items.size() + 2) * sizeof(Value)) ? std::move(items) : List());
   return value;
 }
 
@@ -196,106 +130,27 @@ Value Heap::from_json(const JsonValue& json) {
   return Value::none();
 }
 
-void Heap::append(std::string& out, const Value& value, bool python, int indent, size_t level) {
-  if (level > kMaxLevel) {
-    return fail("a value nests too deeply to be printed");
-  }
-  switch (value.kind) {
-    case Kind::undefined:
-      if (!python) {
-        fail("an undefined value cannot become JSON");
-      }
-      break;
-    case Kind::none: out += python ? "None" : "null"; break;
-    case Kind::boolean:
-      out += value.integer != 0 ? (python ? "True" : "true") : (python ? "False" : "false");
-      break;
-    case Kind::integer: out += fmt::format("{}", value.integer); break;
-    case Kind::real: out += real_text(value.real); break;
-    case Kind::string:
-      if (!charge(value.string->size())) {
-        return;
-      }
-      if (python) {
-        append_python_string(out, value.text());
-      } else {
-        append_json_string(out, value.text());
-      }
-      break;
-    case Kind::list:
-    case Kind::dict:
-    case Kind::space:
-      append_container(out, value, python, indent, level);
-      break;
-    case Kind::loop:
-    case Kind::function:
-    case Kind::macro:
-      fail(fmt::format("{} cannot be printed", kind_name(value)));
-  }
-}
-
-void Heap::append_container(std::string& out, const Value& value, bool python, int indent,
-                            size_t level) {
-  const bool is_list = value.is(Kind::list);
-  const size_t count = is_list ? value.list->size() : value.dict->items.size();
-  out += is_list ? '[' : '{';
-  for (size_t i = 0; i < count && step() && charge(16 + level * 16); ++i) {
-    if (i > 0) {
-      out += indent >= 0 ? "," : ", ";
-    }
-    new_line(out, indent, level + 1);
-    if (is_list) {
-      append(out, (*value.list)[i], python, indent, level + 1);
-      continue;
-    }
-    const auto& [key, item] = value.dict->items[i];
-    if (python || key.is(Kind::string)) {
-      append(out, key, python, indent, level + 1);
-    } else {
-      append_json_string(out, repr(key));
-    }
-    out += ": ";
-    append(out, item, python, indent, level + 1);
-  }
-  if (count > 0) {
-    new_line(out, indent, level);
-  }
-  out += is_list ? ']' : '}';
-}
-
-std::string Heap::str(const Value& value) {
-  if (value.is(Kind::undefined)) {
-    return "";
-  }
-  return value.is(Kind::string) ? *value.string : repr(value);
-}
-
-std::string Heap::repr(const Value& value) {
-  std::string out;
-  append(out, value, true, -1, 0);
-  return out;
-}
-
-std::string Heap::json(const Value& value, int indent) {
-  std::string out;
-  append(out, value, false, indent, 0);
-  return out;
-}
-
 bool Heap::truth(const Value& value) {
   switch (value.kind) {
     case Kind::undefined:
-    case Kind::none: return false;
+    case Kind::none:
+      return false;
     case Kind::boolean:
-    case Kind::integer: return value.integer != 0;
-    case Kind::real: return value.real != 0;
-    case Kind::string: return !value.string->empty();
-    case Kind::list: return !value.list->empty();
-    case Kind::dict: return !value.dict->items.empty();
+    case Kind::integer:
+      return value.integer != 0;
+    case Kind::real:
+      return value.real != 0;
+    case Kind::string:
+      return !value.string->empty();
+    case Kind::list:
+      return !value.list->empty();
+    case Kind::dict:
+      return !value.dict->items.empty();
     case Kind::space:
     case Kind::loop:
     case Kind::function:
-    case Kind::macro: return true;
+    case Kind::macro:
+      return true;
   }
   return false;
 }
@@ -321,7 +176,8 @@ bool Heap::equal_inner(const Value& a, const Value& b) {
     return false;
   }
   switch (a.kind) {
-    case Kind::string: return work(a) && *a.string == *b.string;
+    case Kind::string:
+      return work(a) && *a.string == *b.string;
     case Kind::list:
       return a.list == b.list ||
              std::equal(a.list->begin(), a.list->end(), b.list->begin(), b.list->end(),
@@ -338,11 +194,16 @@ bool Heap::equal_inner(const Value& a, const Value& b) {
                 return other != others.end() && equal(other->second, item.second);
               }));
     }
-    case Kind::space: return a.dict == b.dict;
-    case Kind::loop: return a.loop == b.loop;
-    case Kind::macro: return a.macro == b.macro;
-    case Kind::function: return a.integer == b.integer;
-    default: return true;  // undefined, none
+    case Kind::space:
+      return a.dict == b.dict;
+    case Kind::loop:
+      return a.loop == b.loop;
+    case Kind::macro:
+      return a.macro == b.macro;
+    case Kind::function:
+      return a.integer == b.integer;
+    default:
+      return true;  // undefined, none
   }
 }
 
@@ -383,16 +244,17 @@ bool Heap::contains(const Value& haystack, const Value& needle) {
                        [&](const auto& item) { return equal(item.first, needle); });
   }
   const List* items = elements(haystack);
-  return items != nullptr && std::any_of(items->begin(), items->end(), [&](const Value& item) {
-           return equal(item, needle);
-         });
+  return items != nullptr && std::any_of(items->begin(), items->end(),
+                                         [&](const Value& item) { return equal(item, needle); });
 }
 
 const List* Heap::elements(const Value& value) {
   static const List kNothing;
   switch (value.kind) {
-    case Kind::list: return value.list;
-    case Kind::undefined: return &kNothing;
+    case Kind::list:
+      return value.list;
+    case Kind::undefined:
+      return &kNothing;
     case Kind::dict: {
       List keys;
       for (const auto& item : value.dict->items) {

@@ -25,7 +25,20 @@ struct Dict {
 
 struct Loop;  // the variable "loop"
 
-enum class Kind { undefined, none, boolean, integer, real, string, list, dict, space, loop, function, macro };
+enum class Kind {
+  undefined,
+  none,
+  boolean,
+  integer,
+  real,
+  string,
+  list,
+  dict,
+  space,
+  loop,
+  function,
+  macro
+};
 
 struct Value {
   Kind kind = Kind::undefined;
@@ -118,6 +131,8 @@ class Heap {
   const List* elements(const Value& value);
 
  private:
+  static constexpr size_t kMaxLevel = 100;  // of lists in lists
+
   bool equal_inner(const Value& a, const Value& b);
   void append(std::string& out, const Value& value, bool python, int indent, size_t level);
   void append_container(std::string& out, const Value& value, bool python, int indent,
