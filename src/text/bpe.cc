@@ -23,6 +23,8 @@ struct Symbol {
   TokenId id = kNoToken;
   uint32_t previous = kNoSymbol;
   uint32_t next = kNoSymbol;
+  uint32_t start = 0;  // in the piece
+  uint32_t size = 0;
   bool frozen = false;
 };
 
@@ -33,17 +35,70 @@ struct Candidate {
   bool operator>(const Candidate& other) const { return order > other.order; }
 };
 
-class Bpe : public Model {
+// Merges that a file lists.
+class ListedMerges {
  public:
-  Bpe(VocabularyPtr vocabulary, const std::vector<BpeMerge>& merges, BpeOptions options)
-      : vocabulary_(std::move(vocabulary)), options_(std::move(options)) {
+  static constexpr bool kByText = false;
+
+  explicit ListedMerges(const std::vector<BpeMerge>& merges) {
     merges_.reserve(merges.size());
     pairs_.reserve(merges.size());
     for (const BpeMerge& merge : merges) {
       if (pairs_.insert(key(merge.left, merge.right), static_cast<uint32_t>(merges_.size()))) {
-        merges_.push_back({merge.rank, merge.result});
+        merges_.push_back({static_cast<uint32_t>(merges_.size()), merge.result});
       }
     }
+  }
+  std::optional<Merge> find(std::string_view, const Symbol& left, const Symbol& right) const {
+    const uint32_t* index = pairs_.find(key(left.id, right.id));
+    return index == nullptr ? std::nullopt : std::optional(merges_[*index]);
+  }
+
+ private:
+  static uint64_t key(TokenId left, TokenId right) { return uint64_t{left} << 32 | right; }
+
+  KeyMap pairs_;  // index into merges_
+  std::vector<Merge> merges_;
+};
+
+// Two symbols merge when their text together is a token.
+class MergesByText {
+ public:
+  static constexpr bool kByText = true;
+
+  MergesByText(VocabularyPtr vocabulary, std::vector<uint32_t> ranks)
+      : vocabulary_(std::move(vocabulary)), ranks_(std::move(ranks)) {
+    for (TokenId id = 0; id < ranks_.size(); ++id) {
+      if (ranks_[id] != kNeverMerged) {
+        longest_ = std::max(longest_, vocabulary_->token(id).size());
+      }
+    }
+  }
+  std::optional<Merge> find(std::string_view piece, const Symbol& left, const Symbol& right) const {
+    const size_t size = size_t{left.size} + right.size;
+    if (size > longest_) {
+      return std::nullopt;
+    }
+    const auto id = vocabulary_->id(piece.substr(left.start, size));
+    if (!id || *id >= ranks_.size() || ranks_[*id] == kNeverMerged) {
+      return std::nullopt;
+    }
+    return Merge{ranks_[*id], *id};
+  }
+
+ private:
+  VocabularyPtr vocabulary_;
+  std::vector<uint32_t> ranks_;
+  size_t longest_ = 0;
+};
+
+template <typename Merges>
+class Bpe : public Model {
+ public:
+  Bpe(VocabularyPtr vocabulary, Merges merges, BpeOptions options)
+      : vocabulary_(std::move(vocabulary)),
+        options_(std::move(options)),
+        merges_(std::move(merges)) {
     if (options_.byte_fallback) {
       complete_bytes_ = true;
       for (size_t byte = 0; byte < 256; ++byte) {
@@ -64,7 +119,7 @@ class Bpe : public Model {
     std::vector<Symbol> symbols;
     symbols.reserve(piece.size());
     split(piece, symbols);
-    merge(symbols);
+    merge(piece, symbols);
     for (const Symbol& symbol : symbols) {
       if (symbol.id != kNoToken) {
         ids.push_back(symbol.id);
@@ -74,37 +129,33 @@ class Bpe : public Model {
   }
 
  private:
-  static uint64_t key(TokenId left, TokenId right) { return uint64_t{left} << 32 | right; }
-
-  const Merge* find(const Symbol& left, const Symbol& right) const {
-    if (left.frozen || right.frozen) {
-      return nullptr;
-    }
-    const uint32_t* index = pairs_.find(key(left.id, right.id));
-    return index == nullptr ? nullptr : &merges_[*index];
+  std::optional<Merge> find(std::string_view piece, const Symbol& left, const Symbol& right) const {
+    return left.frozen || right.frozen ? std::nullopt : merges_.find(piece, left, right);
   }
 
   // The characters as symbols, unknown ones replaced.
   void split(std::string_view piece, std::vector<Symbol>& symbols) const {
-    const auto push = [&](TokenId id, bool frozen) {
+    const auto push = [&](TokenId id, size_t start, size_t size, bool frozen) {
       const auto position = static_cast<uint32_t>(symbols.size());
       if (position > 0) {
         symbols.back().next = position;
       }
-      symbols.push_back({id, position > 0 ? position - 1 : kNoSymbol, kNoSymbol, frozen});
+      symbols.push_back({id, position > 0 ? position - 1 : kNoSymbol, kNoSymbol,
+                         static_cast<uint32_t>(start), static_cast<uint32_t>(size), frozen});
     };
     bool after_unknown = false;
     std::string spelled;
     for (size_t at = 0; at < piece.size();) {
       if (options_.frozen != nullptr) {
         if (const auto hit = options_.frozen->longest_prefix(piece.substr(at))) {
-          push(hit->value, true);
+          push(hit->value, at, hit->size, true);
           at += hit->size;
           after_unknown = false;
           continue;
         }
       }
       const std::string_view character = piece.substr(at, utf8_size(piece, at));
+      const size_t start = at;
       const bool first = at == 0;
       at += character.size();
       std::string_view name = character;
@@ -116,16 +167,16 @@ class Bpe : public Model {
         name = spelled;
       }
       if (const auto id = vocabulary_->id(name)) {
-        push(*id, false);
+        push(*id, start, character.size(), false);
         after_unknown = false;
       } else if (has_bytes(name)) {
         for (const char byte : name) {
-          push(bytes_[static_cast<unsigned char>(byte)], false);
+          push(bytes_[static_cast<unsigned char>(byte)], start, 0, Merges::kByText);
         }
         after_unknown = false;
       } else if (options_.unknown) {
         if (!after_unknown || !options_.fuse_unknown) {
-          push(*options_.unknown, false);
+          push(*options_.unknown, start, 0, Merges::kByText);
         }
         after_unknown = true;
       }
@@ -139,14 +190,14 @@ class Bpe : public Model {
             }));
   }
 
-  void merge(std::vector<Symbol>& symbols) const {
+  void merge(std::string_view piece, std::vector<Symbol>& symbols) const {
     std::vector<Candidate> queue;
     const auto consider = [&](uint32_t left) {
       const uint32_t right = symbols[left].next;
       if (right == kNoSymbol) {
         return false;
       }
-      if (const Merge* merge = find(symbols[left], symbols[right])) {
+      if (const auto merge = find(piece, symbols[left], symbols[right])) {
         queue.push_back({uint64_t{merge->rank} << 32 | left, merge->result});
         return true;
       }
@@ -167,11 +218,12 @@ class Bpe : public Model {
       }
       Symbol& other = symbols[symbol.next];
       // The symbols may have been merged with others since.
-      const Merge* merge = find(symbol, other);
-      if (merge == nullptr || merge->result != candidate.result) {
+      const auto merge = find(piece, symbol, other);
+      if (!merge || merge->result != candidate.result) {
         continue;
       }
       symbol.id = merge->result;
+      symbol.size += other.size;
       symbol.next = other.next;
       other.id = kNoToken;
       if (symbol.next != kNoSymbol) {
@@ -188,8 +240,7 @@ class Bpe : public Model {
 
   VocabularyPtr vocabulary_;
   BpeOptions options_;
-  KeyMap pairs_;  // index into merges_
-  std::vector<Merge> merges_;
+  Merges merges_;
   std::array<TokenId, 256> bytes_{};
   bool complete_bytes_ = false;
 };
@@ -198,7 +249,15 @@ class Bpe : public Model {
 
 ModelPtr make_bpe(VocabularyPtr vocabulary, const std::vector<BpeMerge>& merges,
                   BpeOptions options) {
-  return std::make_unique<Bpe>(std::move(vocabulary), merges, std::move(options));
+  return std::make_unique<Bpe<ListedMerges>>(std::move(vocabulary), ListedMerges(merges),
+                                             std::move(options));
+}
+
+ModelPtr make_bpe_by_text(VocabularyPtr vocabulary, std::vector<uint32_t> ranks,
+                          BpeOptions options) {
+  MergesByText merges(vocabulary, std::move(ranks));
+  return std::make_unique<Bpe<MergesByText>>(std::move(vocabulary), std::move(merges),
+                                             std::move(options));
 }
 
 }  // namespace ptero::text

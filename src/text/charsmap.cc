@@ -79,7 +79,8 @@ std::optional<Charsmap::Hit> Charsmap::search(std::string_view text, bool first)
     const size_t end = std::min(replacements_.find('\0', start), replacements_.size());
     const std::string_view text_of = std::string_view(replacements_).substr(start, end - start);
     // A value that points into a character, or a match that ends in one, is of a damaged table.
-    const bool whole = i + 1 == text.size() || (static_cast<unsigned char>(text[i + 1]) & 0xC0) != 0x80;
+    const bool whole =
+        i + 1 == text.size() || (static_cast<unsigned char>(text[i + 1]) & 0xC0) != 0x80;
     if (whole && (text_of.empty() || utf8_step(text_of).valid)) {
       best = Hit{i + 1, text_of};
       if (first) {

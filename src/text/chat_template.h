@@ -13,6 +13,8 @@
 
 namespace ptero::text {
 
+class JsonValue;
+
 struct ChatMessage {
   std::string role;  // "system", "user", "assistant"
   std::string content;
@@ -36,7 +38,8 @@ class ChatTemplate {
 
   // Encode the text with add_special = false: the template writes begin tokens itself.
   // Code invalid_argument when the template refuses the conversation (raise_exception: its own
-  // words), the options are wrong, or the text gets longer than max_output_bytes.
+  // words), the options are wrong, or the text gets longer than max_output_bytes. Time and memory
+  // are bounded whatever the template does.
   Result<std::string> apply(const std::vector<ChatMessage>& messages, const ChatOptions&) const;
 
   // The same from a JSON array of messages, which may hold whatever the template knows (content
@@ -47,6 +50,8 @@ class ChatTemplate {
  private:
   struct Parts;
   explicit ChatTemplate(std::shared_ptr<const Parts> parts);
+  Result<std::string> apply_values(const JsonValue& messages, const JsonValue& tools,
+                                   const ChatOptions& options) const;
 
   std::shared_ptr<const Parts> parts_;
 };

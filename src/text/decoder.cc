@@ -67,15 +67,18 @@ std::optional<char> byte_of(std::string_view token) {
     if (!digit && !upper && !lower) {
       return std::nullopt;
     }
-    value = value * 16 + static_cast<unsigned>(digit ? c - '0' : upper ? c - 'A' + 10 : c - 'a' + 10);
+    value = value * 16 + static_cast<unsigned>(digit   ? c - '0'
+                                               : upper ? c - 'A' + 10
+                                                       : c - 'a' + 10);
   }
   return static_cast<char>(value);
 }
 
 std::string tidy(std::string text) {
-  constexpr std::string_view kRules[][2] = {
-      {" .", "."},     {" ?", "?"},     {" !", "!"},     {" ,", ","},   {" ' ", "'"}, {" n't", "n't"},
-      {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  constexpr std::string_view kRules[][2] = {{" .", "."},     {" ?", "?"},           {" !", "!"},
+                                            {" ,", ","},     {" ' ", "'"},          {" n't", "n't"},
+                                            {" 'm", "'m"},   {" do not", " don't"}, {" 's", "'s"},
+                                            {" 've", "'ve"}, {" 're", "'re"}};
   for (const auto& [from, to] : kRules) {
     text = replaced(text, from, to);
   }
@@ -121,8 +124,10 @@ void DecodeState::feed(size_t i, std::string_view text, std::string& out) {
         stage.held += text;
         return;
       }
-      return feed(i + 1, step.pattern ? replaced(text, *step.pattern, step.to)
-                                      : replaced(text, step.from, step.to), out);
+      return feed(i + 1,
+                  step.pattern ? replaced(text, *step.pattern, step.to)
+                               : replaced(text, step.from, step.to),
+                  out);
     case Kind::byte_fallback:
       if (const auto byte = byte_of(text)) {
         stage.held += *byte;
@@ -188,8 +193,10 @@ void DecodeState::end(size_t i, std::string& out) {
       break;
     case Kind::replace:
       if (stage.fused) {
-        feed(i + 1, step.pattern ? replaced(stage.held, *step.pattern, step.to)
-                                 : replaced(stage.held, step.from, step.to), out);
+        feed(i + 1,
+             step.pattern ? replaced(stage.held, *step.pattern, step.to)
+                          : replaced(stage.held, step.from, step.to),
+             out);
       }
       break;
     case Kind::word_suffix:

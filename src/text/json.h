@@ -37,7 +37,8 @@ class JsonValue {
   bool number(double& out) const;
   std::string_view kind() const;
 
-  // The last member of this name, as in other readers; null when there is none or this is no object.
+  // The last member of this name, as in other readers; null when there is none or this is no
+  // object.
   const JsonValue* find(std::string_view name) const;
 
  private:

@@ -72,7 +72,7 @@ Result<std::vector<BpeMerge>> read_merges(const JsonValue& model, const Vocabula
     PTERO_REJECT_IF(!a || !b || !c, invalid_program,
                     "Merge {} ({} and {}) of {} names a token that is not in the vocabulary.",
                     merges.size(), left, right, kModel);
-    merges.push_back({*a, *b, *c, static_cast<uint32_t>(merges.size())});
+    merges.push_back({*a, *b, *c});
   }
   return merges;
 }
@@ -156,14 +156,22 @@ Status read_words(const JsonValue& model, bool whole_words, TokenizerParts& part
 Status read_model(const JsonValue& model, TokenizerParts& parts) {
   PTERO_REJECT_IF(model.object() == nullptr, invalid_program,
                   "Member (model) of the tokenizer file is {} instead of an object.", model.kind());
-  const std::string_view guess = model.find("merges") != nullptr        ? "BPE"
+  const std::string_view guess = model.find("merges") != nullptr             ? "BPE"
                                  : member(model, "vocab").array() != nullptr ? "Unigram"
-                                                                        : "WordPiece";
+                                                                             : "WordPiece";
   PTERO_ASSIGN_OR_RETURN(const std::string type, get_string(model, "type", guess, kModel));
-  if (type == "BPE") return read_bpe(model, parts);
-  if (type == "Unigram") return read_unigram(model, parts);
-  if (type == "WordPiece") return read_words(model, false, parts);
-  if (type == "WordLevel") return read_words(model, true, parts);
+  if (type == "BPE") {
+    return read_bpe(model, parts);
+  }
+  if (type == "Unigram") {
+    return read_unigram(model, parts);
+  }
+  if (type == "WordPiece") {
+    return read_words(model, false, parts);
+  }
+  if (type == "WordLevel") {
+    return read_words(model, true, parts);
+  }
   return make_error(ErrorCode::unsupported, "Model ({}) of the tokenizer is not supported.", type);
 }
 

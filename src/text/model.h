@@ -20,7 +20,7 @@ namespace ptero::text {
 class Vocabulary {
  public:
   // Ids may leave holes, but not larger ones than a vocabulary of this size explains.
-  // A token that is there already takes the new id; an id that is taken gets the new token.
+  // A token that is there already takes the new id, as a JSON object's member does.
   Status add(std::string_view token, TokenId id);
   // To be called with the number of tokens that a file announces.
   void reserve(size_t count);
@@ -34,8 +34,18 @@ class Vocabulary {
   static std::string byte_name(uint8_t byte);
 
  private:
+  static constexpr TokenId kFree = ~TokenId{0};
+  struct Slot {
+    TokenId id = kFree;
+    uint32_t tag = 0;  // of the hash
+  };
+  // Where the token is, or the free slot where it belongs.
+  size_t slot(std::string_view token, uint64_t hash) const;
+  void grow(size_t slots);
+
   std::vector<std::string> tokens_;
-  StringMap<TokenId> ids_;
+  std::vector<Slot> slots_;
+  size_t count_ = 0;
 };
 using VocabularyPtr = std::shared_ptr<const Vocabulary>;
 
@@ -61,10 +71,16 @@ struct BpeMerge {
   TokenId left = 0;
   TokenId right = 0;
   TokenId result = 0;
-  uint32_t rank = 0;  // lower ones first; equal ones from left to right
 };
+// Earlier merges come before later ones, equal ones from left to right.
 ModelPtr make_bpe(VocabularyPtr vocabulary, const std::vector<BpeMerge>& merges,
                   BpeOptions options);
+
+// Any two neighbours merge whose text together is a token, the lowest rank first. `ranks` has one
+// for each token; kNeverMerged keeps text from becoming that token. Without prefix and suffix.
+inline constexpr uint32_t kNeverMerged = ~uint32_t{0};
+ModelPtr make_bpe_by_text(VocabularyPtr vocabulary, std::vector<uint32_t> ranks,
+                          BpeOptions options);
 
 struct UnigramOptions {
   std::optional<TokenId> unknown;

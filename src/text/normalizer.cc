@@ -17,13 +17,6 @@ namespace {
 constexpr size_t kMaxSteps = 128;
 constexpr std::string_view kWhere = "the tokenizer's normalizer";
 
-Status check_size(size_t size, size_t limit) {
-  PTERO_REJECT_IF(size > limit, invalid_argument,
-                  "Normalised text ({} bytes) is longer than the limit ({}) for its input.", size,
-                  limit);
-  return ok_status();
-}
-
 class Sequence : public Normalizer {
  public:
   explicit Sequence(std::vector<NormalizerPtr> steps) : steps_(std::move(steps)) {}
@@ -43,7 +36,7 @@ class Form : public Normalizer {
   explicit Form(NormalForm form) : form_(form) {}
   Status apply(std::string& text, size_t limit) const override {
     PTERO_ASSIGN_OR_RETURN(text, normal_form(text, form_));
-    return check_size(text.size(), limit);
+    return check_normalized(text.size(), limit);
   }
 
  private:
@@ -65,11 +58,11 @@ class Replace : public Normalizer {
       }
       out.append(text, done, match->start - done).append(content_);
       done = match->end;
-      PTERO_RETURN_IF_ERROR(check_size(out.size(), limit));
+      PTERO_RETURN_IF_ERROR(check_normalized(out.size(), limit));
     }
     out.append(text, done);
     text = std::move(out);
-    return check_size(text.size(), limit);
+    return check_normalized(text.size(), limit);
   }
 
  private:
@@ -84,7 +77,7 @@ class Prepend : public Normalizer {
     if (!text.empty()) {
       text.insert(0, prefix_);
     }
-    return check_size(text.size(), limit);
+    return check_normalized(text.size(), limit);
   }
 
  private:
@@ -114,7 +107,7 @@ class Function : public Normalizer {
       : function_(std::move(function)) {}
   Status apply(std::string& text, size_t limit) const override {
     text = function_(text);
-    return check_size(text.size(), limit);
+    return check_normalized(text.size(), limit);
   }
 
  private:
@@ -182,7 +175,7 @@ class Bert : public Normalizer {
     if (lower_) {
       text = lower_case(text);
     }
-    return check_size(text.size(), limit);
+    return check_normalized(text.size(), limit);
   }
 
  private:
@@ -213,85 +206,14 @@ class Precompiled : public Normalizer {
         out += hit ? hit->replacement : character;
         i += character.size();
       }
-      PTERO_RETURN_IF_ERROR(check_size(out.size(), limit));
+      PTERO_RETURN_IF_ERROR(check_normalized(out.size(), limit));
     }
     text = std::move(out);
-    return check_size(text.size(), limit);
+    return check_normalized(text.size(), limit);
   }
 
  private:
   Charsmap map_;
-};
-
-class SentencePiece : public Normalizer {
- public:
-  SentencePiece(Charsmap map, const SentencePieceRules& rules, std::shared_ptr<const Trie> words)
-      : map_(std::move(map)), rules_(rules), words_(std::move(words)) {}
-
-  Status apply(std::string& text, size_t limit) const override {
-    const std::string_view space = rules_.escape_whitespaces ? kEscaped : " ";
-    std::string_view input = text;
-    while (rules_.remove_extra_whitespaces && !input.empty()) {
-      const auto [piece, size] = next(input);
-      if (piece != " ") {
-        break;
-      }
-      input.remove_prefix(size);
-    }
-    std::string out;
-    if (!input.empty() && rules_.add_dummy_prefix && !rules_.whitespace_as_suffix) {
-      out += space;
-    }
-    const bool any = !input.empty();
-    bool after_space = rules_.remove_extra_whitespaces;
-    while (!input.empty()) {
-      auto [piece, size] = next(input);
-      input.remove_prefix(size);
-      while (after_space && piece.starts_with(' ')) {
-        piece.remove_prefix(1);
-      }
-      for (const char c : piece) {
-        if (c == ' ') {
-          out += space;
-        } else {
-          out += c;
-        }
-      }
-      if (!piece.empty()) {
-        after_space = rules_.remove_extra_whitespaces && piece.ends_with(' ');
-      }
-      PTERO_RETURN_IF_ERROR(check_size(out.size(), limit));
-    }
-    while (rules_.remove_extra_whitespaces && out.ends_with(space)) {
-      out.resize(out.size() - space.size());
-    }
-    if (any && rules_.add_dummy_prefix && rules_.whitespace_as_suffix) {
-      out += space;
-    }
-    text = std::move(out);
-    return ok_status();
-  }
-
- private:
-  static constexpr std::string_view kEscaped = "\xE2\x96\x81";  // U+2581
-
-  // What the start of the text becomes, and how many bytes of it that takes.
-  std::pair<std::string_view, size_t> next(std::string_view input) const {
-    if (words_ != nullptr) {
-      if (const auto hit = words_->longest_prefix(input)) {
-        return {input.substr(0, hit->size), hit->size};
-      }
-    }
-    if (const auto hit = map_.longest_prefix(input)) {
-      return {hit->replacement, hit->size};
-    }
-    const size_t size = utf8_size(input, 0);
-    return {input.substr(0, size), size};
-  }
-
-  Charsmap map_;
-  SentencePieceRules rules_;
-  std::shared_ptr<const Trie> words_;
 };
 
 Result<NormalizerPtr> make(const JsonValue& json, size_t& steps);
@@ -336,18 +258,42 @@ Result<NormalizerPtr> make(const JsonValue& json, size_t& steps) {
     return NormalizerPtr(std::make_unique<Function>(f));
   };
   const auto form = [](NormalForm f) { return NormalizerPtr(std::make_unique<Form>(f)); };
-  if (type == "Sequence") return make_sequence(json, steps);
-  if (type == "NFC") return form(NormalForm::nfc);
-  if (type == "NFD") return form(NormalForm::nfd);
-  if (type == "NFKC") return form(NormalForm::nfkc);
-  if (type == "NFKD") return form(NormalForm::nfkd);
-  if (type == "Lowercase") return function(lower_case);
-  if (type == "StripAccents") return function(strip_accents);
-  if (type == "Nmt") return function(nmt);
-  if (type == "ByteLevel") return function(spell_bytes);
-  if (type == "Replace") return make_replace(json);
-  if (type == "BertNormalizer") return make_bert(json);
-  if (type == "Precompiled") return make_precompiled(json);
+  if (type == "Sequence") {
+    return make_sequence(json, steps);
+  }
+  if (type == "NFC") {
+    return form(NormalForm::nfc);
+  }
+  if (type == "NFD") {
+    return form(NormalForm::nfd);
+  }
+  if (type == "NFKC") {
+    return form(NormalForm::nfkc);
+  }
+  if (type == "NFKD") {
+    return form(NormalForm::nfkd);
+  }
+  if (type == "Lowercase") {
+    return function(lower_case);
+  }
+  if (type == "StripAccents") {
+    return function(strip_accents);
+  }
+  if (type == "Nmt") {
+    return function(nmt);
+  }
+  if (type == "ByteLevel") {
+    return function(spell_bytes);
+  }
+  if (type == "Replace") {
+    return make_replace(json);
+  }
+  if (type == "BertNormalizer") {
+    return make_bert(json);
+  }
+  if (type == "Precompiled") {
+    return make_precompiled(json);
+  }
   if (type == "Prepend") {
     PTERO_ASSIGN_OR_RETURN(std::string prefix, need_string(json, "prepend", kWhere));
     return NormalizerPtr(std::make_unique<Prepend>(std::move(prefix)));
@@ -370,13 +316,4 @@ Result<NormalizerPtr> make_normalizer(const JsonValue& json) {
   size_t steps = 0;
   return make(json, steps);
 }
-
-Result<NormalizerPtr> make_sentencepiece_normalizer(std::string_view charsmap,
-                                                    const SentencePieceRules& rules,
-                                                    std::shared_ptr<const Trie> user_defined) {
-  PTERO_ASSIGN_OR_RETURN(Charsmap map, Charsmap::read(charsmap));
-  return NormalizerPtr(
-      std::make_unique<SentencePiece>(std::move(map), rules, std::move(user_defined)));
-}
-
 }  // namespace ptero::text

@@ -41,5 +41,11 @@ Result<NormalizerPtr> make_sentencepiece_normalizer(std::string_view charsmap,
 inline size_t normalized_limit(size_t size) {
   return size * 64 + 65536;
 }
+inline Status check_normalized(size_t size, size_t limit) {
+  PTERO_REJECT_IF(size > limit, invalid_argument,
+                  "Normalised text ({} bytes) is longer than the limit ({}) for its input.", size,
+                  limit);
+  return ok_status();
+}
 
 }  // namespace ptero::text

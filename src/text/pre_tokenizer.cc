@@ -7,6 +7,7 @@
 
 #include "text/byte_level.h"
 #include "text/regex.h"
+#include "text/split.h"
 #include "text/utf8.h"
 
 namespace ptero::text {
@@ -17,109 +18,7 @@ constexpr std::string_view kWhere = "the tokenizer's pre_tokenizer";
 // The split that byte-level vocabularies imply, as GPT-2 has it.
 constexpr std::string_view kByteLevelPattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kWordsPattern =
-    R"([\w\x{200C}\x{200D}]+|[^\w\x{200C}\x{200D}\s]+)";
-
-// What becomes of the parts of a text that match, and of those between them.
-enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
-
-struct Part {
-  size_t start = 0;
-  size_t end = 0;
-  bool match = false;
-};
-
-// Parts cover the text in order. Calls `keep(start, end)` for the pieces.
-template <typename Keep>
-void arrange(std::vector<Part>& parts, Behavior behavior, Keep&& keep) {
-  std::vector<Part> out;
-  out.reserve(parts.size());
-  bool after_match = false;
-  switch (behavior) {
-    case Behavior::removed:
-      std::copy_if(parts.begin(), parts.end(), std::back_inserter(out),
-                   [](const Part& part) { return !part.match; });
-      break;
-    case Behavior::isolated:
-      out = parts;
-      break;
-    case Behavior::contiguous:
-      for (const Part& part : parts) {
-        if (!out.empty() && out.back().match == part.match) {
-          out.back().end = part.end;
-        } else {
-          out.push_back(part);
-        }
-      }
-      break;
-    case Behavior::merged_with_previous:
-      for (const Part& part : parts) {
-        if (part.match && !after_match && !out.empty()) {
-          out.back().end = part.end;
-        } else {
-          out.push_back(part);
-        }
-        after_match = part.match;
-      }
-      break;
-    case Behavior::merged_with_next:
-      for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-        if (part->match && !after_match && !out.empty()) {
-          out.back().start = part->start;
-        } else {
-          out.push_back(*part);
-        }
-        after_match = part->match;
-      }
-      std::reverse(out.begin(), out.end());
-      break;
-  }
-  for (const Part& part : out) {
-    if (part.start < part.end) {
-      keep(part.start, part.end);
-    }
-  }
-}
-
-void push_part(std::vector<Part>& parts, size_t start, size_t end, bool match) {
-  if (start < end) {
-    parts.push_back({start, end, match});
-  }
-}
-
-Status parts_of(const Regex& regex, std::string_view text, bool invert, std::vector<Part>& parts) {
-  parts.clear();
-  size_t done = 0;
-  Regex::Finder finder(regex, text);
-  while (true) {
-    PTERO_ASSIGN_OR_RETURN(const std::optional<Regex::Match> match, finder.next());
-    if (!match) {
-      break;
-    }
-    push_part(parts, done, match->start, invert);
-    push_part(parts, match->start, match->end, !invert);
-    done = match->end;
-  }
-  push_part(parts, done, text.size(), invert);
-  return ok_status();
-}
-
-using Predicate = std::function<bool(uint32_t)>;
-
-void parts_of(const Predicate& predicate, std::string_view text, std::vector<Part>& parts) {
-  parts.clear();
-  size_t done = 0;
-  for (size_t at = 0; at < text.size();) {
-    const Utf8Step step = utf8_step(text.substr(at));
-    if (predicate(step.code_point)) {
-      push_part(parts, done, at, false);
-      push_part(parts, at, at + step.size, true);
-      done = at + step.size;
-    }
-    at += step.size;
-  }
-  push_part(parts, done, text.size(), false);
-}
+constexpr std::string_view kWordsPattern = R"([\w\x{200C}\x{200D}]+|[^\w\x{200C}\x{200D}\s]+)";
 
 Status check_size(const std::vector<Piece>& pieces, size_t limit) {
   size_t size = 0;
@@ -139,9 +38,10 @@ Status cut(std::vector<Piece>& pieces, Behavior behavior, Find&& find) {
   std::vector<Part> parts;
   for (const Piece& piece : pieces) {
     PTERO_RETURN_IF_ERROR(find(std::string_view(piece.text), parts));
-    arrange(parts, behavior, [&](size_t start, size_t end) {
-      out.push_back({piece.text.substr(start, end - start), piece.at_start && start == 0});
-    });
+    for (const Part& part : arrange(parts, behavior)) {
+      out.push_back({piece.text.substr(part.start, part.end - part.start),
+                     piece.at_start && part.start == 0});
+    }
   }
   pieces = std::move(out);
   return ok_status();
@@ -262,11 +162,21 @@ class Metaspace : public PreTokenizer {
 
 Result<Behavior> behavior_of(const JsonValue& json, std::string_view fallback) {
   PTERO_ASSIGN_OR_RETURN(const std::string name, get_string(json, "behavior", fallback, kWhere));
-  if (name == "Removed") return Behavior::removed;
-  if (name == "Isolated") return Behavior::isolated;
-  if (name == "MergedWithPrevious") return Behavior::merged_with_previous;
-  if (name == "MergedWithNext") return Behavior::merged_with_next;
-  if (name == "Contiguous") return Behavior::contiguous;
+  if (name == "Removed") {
+    return Behavior::removed;
+  }
+  if (name == "Isolated") {
+    return Behavior::isolated;
+  }
+  if (name == "MergedWithPrevious") {
+    return Behavior::merged_with_previous;
+  }
+  if (name == "MergedWithNext") {
+    return Behavior::merged_with_next;
+  }
+  if (name == "Contiguous") {
+    return Behavior::contiguous;
+  }
   return make_error(ErrorCode::unsupported, "Behavior ({}) of {} is not supported.", name, kWhere);
 }
 
@@ -294,8 +204,7 @@ Result<PreTokenizerPtr> make_byte_level(const JsonValue& json) {
   PTERO_ASSIGN_OR_RETURN(const bool split, get_bool(json, "use_regex", true, kWhere));
   PreTokenizerPtr made = step<SpellBytes>();
   if (split) {
-    PTERO_ASSIGN_OR_RETURN(Regex regex,
-                           Regex::compile(kByteLevelPattern, RegexDialect::oniguruma));
+    PTERO_ASSIGN_OR_RETURN(Regex regex, Regex::compile(kByteLevelPattern, RegexDialect::oniguruma));
     made = sequence(step<Split>(std::move(regex), Behavior::isolated, false), std::move(made));
   }
   return prefix ? sequence(step<PrefixSpace>(), std::move(made)) : std::move(made);
@@ -341,10 +250,18 @@ Result<PreTokenizerPtr> make(const JsonValue& json, size_t& steps) {
   PTERO_REJECT_IF(++steps > kMaxSteps, invalid_program,
                   "The tokenizer's pre_tokenizer has more steps than the limit ({}).", kMaxSteps);
   PTERO_ASSIGN_OR_RETURN(const std::string type, need_string(json, "type", kWhere));
-  if (type == "Sequence") return make_sequence(json, steps);
-  if (type == "ByteLevel") return make_byte_level(json);
-  if (type == "Metaspace") return make_metaspace(json);
-  if (type == "Split") return make_split(json);
+  if (type == "Sequence") {
+    return make_sequence(json, steps);
+  }
+  if (type == "ByteLevel") {
+    return make_byte_level(json);
+  }
+  if (type == "Metaspace") {
+    return make_metaspace(json);
+  }
+  if (type == "Split") {
+    return make_split(json);
+  }
   if (type == "Digits") {
     PTERO_ASSIGN_OR_RETURN(const bool single, get_bool(json, "individual_digits", false, kWhere));
     return step<SplitCharacters>(is_numeric, single ? Behavior::isolated : Behavior::contiguous);
@@ -369,8 +286,8 @@ Result<PreTokenizerPtr> make(const JsonValue& json, size_t& steps) {
     PTERO_ASSIGN_OR_RETURN(Regex regex, Regex::compile(kWordsPattern, RegexDialect::oniguruma));
     return step<Split>(std::move(regex), Behavior::removed, true);
   }
-  return make_error(ErrorCode::unsupported,
-                    "Pre-tokenizer ({}) of the tokenizer is not supported.", type);
+  return make_error(ErrorCode::unsupported, "Pre-tokenizer ({}) of the tokenizer is not supported.",
+                    type);
 }
 
 }  // namespace

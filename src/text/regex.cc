@@ -60,12 +60,27 @@ CodePtr compile_raw(std::string_view pattern, uint32_t options, int& error, size
 // rather than by the extended ones that a bare name means there.
 std::string property(std::string_view name) {
   static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"Letter", "L"}, {"Uppercase_Letter", "Lu"}, {"Lowercase_Letter", "Ll"},
-      {"Titlecase_Letter", "Lt"}, {"Modifier_Letter", "Lm"}, {"Other_Letter", "Lo"},
-      {"Mark", "M"}, {"Nonspacing_Mark", "Mn"}, {"Number", "N"}, {"Decimal_Number", "Nd"},
-      {"Punctuation", "P"}, {"Symbol", "S"}, {"Separator", "Z"}, {"Space_Separator", "Zs"},
-      {"Other", "C"}, {"Alpha", "Alphabetic"}, {"Digit", "Nd"}, {"Space", "White_Space"},
-      {"Upper", "Uppercase"}, {"Lower", "Lowercase"}, {"Punct", "P"}};
+      {"Letter", "L"},
+      {"Uppercase_Letter", "Lu"},
+      {"Lowercase_Letter", "Ll"},
+      {"Titlecase_Letter", "Lt"},
+      {"Modifier_Letter", "Lm"},
+      {"Other_Letter", "Lo"},
+      {"Mark", "M"},
+      {"Nonspacing_Mark", "Mn"},
+      {"Number", "N"},
+      {"Decimal_Number", "Nd"},
+      {"Punctuation", "P"},
+      {"Symbol", "S"},
+      {"Separator", "Z"},
+      {"Space_Separator", "Zs"},
+      {"Other", "C"},
+      {"Alpha", "Alphabetic"},
+      {"Digit", "Nd"},
+      {"Space", "White_Space"},
+      {"Upper", "Uppercase"},
+      {"Lower", "Lowercase"},
+      {"Punct", "P"}};
   for (const auto& [theirs, ours] : kNames) {
     if (name == theirs) {
       return std::string(ours);
@@ -194,13 +209,13 @@ Result<std::optional<Regex::Match>> Regex::Finder::next() {
   if (s.position > s.text.size()) {
     return std::optional<Match>();
   }
-  PTERO_REJECT_IF(Clock::now() > s.deadline, invalid_argument,
-                  "Splitting text ({} bytes) takes longer than the limit ({} s); the tokenizer's "
-                  "pattern is too slow for it.",
-                  s.text.size(),
-                  std::chrono::duration_cast<std::chrono::seconds>(kBaseTime +
-                                                                   s.text.size() * kTimePerByte)
-                      .count());
+  PTERO_REJECT_IF(
+      Clock::now() > s.deadline, invalid_argument,
+      "Splitting text ({} bytes) takes longer than the limit ({} s); the tokenizer's "
+      "pattern is too slow for it.",
+      s.text.size(),
+      std::chrono::duration_cast<std::chrono::seconds>(kBaseTime + s.text.size() * kTimePerByte)
+          .count());
   // A long run of spaces is one legitimate search of many steps.
   const size_t limit = kMatchLimit + s.text.size() * 4;
   pcre2_set_match_limit(s.context.get(),

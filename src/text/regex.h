@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Regular expressions of tokenizer files, by PCRE2 in bounded time and memory. Internal to src/text.
+// Regular expressions of tokenizer files, by PCRE2 in bounded time and memory. Internal to
+// src/text.
 #pragma once
 
 #include <cstddef>

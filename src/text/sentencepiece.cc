@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxBytes = size_t{256} << 20;
 constexpr size_t kMaxPieces = 4'000'000;
-constexpr size_t kMaxPiece = 1024;  // bytes; the work to find merges grows with its square
+constexpr size_t kMaxPiece = 4096;  // bytes
 
 // Fields of one message of a protocol buffer. Never reads outside its bytes.
 class Fields {
@@ -93,7 +93,14 @@ class Fields {
   bool failed_ = false;
 };
 
-enum PieceType : uint64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUser = 4, kUnused = 5, kByte = 6 };
+enum PieceType : uint64_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUser = 4,
+  kUnused = 5,
+  kByte = 6
+};
 
 struct ModelPiece {
   std::string_view text;
@@ -111,8 +118,9 @@ struct ModelFile {
 };
 
 Error damaged() {
-  return Error(ErrorCode::invalid_program,
-               "Tokenizer file is neither JSON nor tiktoken ranks nor a whole SentencePiece model.");
+  return Error(
+      ErrorCode::invalid_program,
+      "Tokenizer file is neither JSON nor tiktoken ranks nor a whole SentencePiece model.");
 }
 
 Status read_piece(std::string_view bytes, ModelFile& file) {
@@ -120,10 +128,17 @@ Status read_piece(std::string_view bytes, ModelFile& file) {
   Fields fields(bytes);
   while (fields.next()) {
     switch (fields.number()) {
-      case 1: piece.text = fields.payload(); break;
-      case 2: piece.score = fields.as_float(); break;
-      case 3: piece.type = fields.value(); break;
-      default: break;
+      case 1:
+        piece.text = fields.payload();
+        break;
+      case 2:
+        piece.score = fields.as_float();
+        break;
+      case 3:
+        piece.type = fields.value();
+        break;
+      default:
+        break;
     }
   }
   if (fields.failed()) {
@@ -149,11 +164,20 @@ Status read_trainer(std::string_view bytes, ModelFile& file) {
   Fields fields(bytes);
   while (fields.next()) {
     switch (fields.number()) {
-      case 3: file.model_type = fields.value(); break;
-      case 24: file.rules.whitespace_as_suffix = fields.flag(); break;
-      case 41: file.begin = static_cast<int32_t>(fields.value()); break;
-      case 44: file.unknown_surface = fields.payload(); break;
-      default: break;
+      case 3:
+        file.model_type = fields.value();
+        break;
+      case 24:
+        file.rules.whitespace_as_suffix = fields.flag();
+        break;
+      case 41:
+        file.begin = static_cast<int32_t>(fields.value());
+        break;
+      case 44:
+        file.unknown_surface = fields.payload();
+        break;
+      default:
+        break;
     }
   }
   std::string storage;
@@ -168,11 +192,20 @@ Status read_normalizer(std::string_view bytes, ModelFile& file) {
   Fields fields(bytes);
   while (fields.next()) {
     switch (fields.number()) {
-      case 2: file.charsmap = fields.payload(); break;
-      case 3: file.rules.add_dummy_prefix = fields.flag(); break;
-      case 4: file.rules.remove_extra_whitespaces = fields.flag(); break;
-      case 5: file.rules.escape_whitespaces = fields.flag(); break;
-      default: break;
+      case 2:
+        file.charsmap = fields.payload();
+        break;
+      case 3:
+        file.rules.add_dummy_prefix = fields.flag();
+        break;
+      case 4:
+        file.rules.remove_extra_whitespaces = fields.flag();
+        break;
+      case 5:
+        file.rules.escape_whitespaces = fields.flag();
+        break;
+      default:
+        break;
     }
   }
   return fields.failed() ? Status(damaged()) : ok_status();
@@ -186,10 +219,17 @@ Result<ModelFile> read_file(std::string_view bytes) {
   Fields fields(bytes);
   while (fields.next()) {
     switch (fields.number()) {
-      case 1: PTERO_RETURN_IF_ERROR(read_piece(fields.payload(), file)); break;
-      case 2: PTERO_RETURN_IF_ERROR(read_trainer(fields.payload(), file)); break;
-      case 3: PTERO_RETURN_IF_ERROR(read_normalizer(fields.payload(), file)); break;
-      default: break;
+      case 1:
+        PTERO_RETURN_IF_ERROR(read_piece(fields.payload(), file));
+        break;
+      case 2:
+        PTERO_RETURN_IF_ERROR(read_trainer(fields.payload(), file));
+        break;
+      case 3:
+        PTERO_RETURN_IF_ERROR(read_normalizer(fields.payload(), file));
+        break;
+      default:
+        break;
     }
   }
   if (fields.failed() || file.pieces.empty()) {
@@ -198,48 +238,36 @@ Result<ModelFile> read_file(std::string_view bytes) {
   return file;
 }
 
-// SentencePiece merges the two neighbours whose text together has the best score.
-std::vector<BpeMerge> find_merges(const ModelFile& file, const Vocabulary& vocabulary) {
+// By falling score; equal scores are equal ranks.
+std::vector<uint32_t> ranks_of(const ModelFile& file) {
   std::vector<TokenId> order;
-  const auto can_merge = [&](TokenId id) {
-    const uint64_t type = file.pieces[id].type;
-    return type == kNormal || type == kUser || type == kUnused;
-  };
   for (TokenId id = 0; id < file.pieces.size(); ++id) {
-    if (can_merge(id)) {
+    const uint64_t type = file.pieces[id].type;
+    if (type == kNormal || type == kUser || type == kUnused) {
       order.push_back(id);
     }
   }
   std::stable_sort(order.begin(), order.end(), [&](TokenId a, TokenId b) {
     return file.pieces[a].score > file.pieces[b].score;
   });
-  std::vector<BpeMerge> merges;
+  std::vector<uint32_t> ranks(file.pieces.size(), kNeverMerged);
   uint32_t rank = 0;
   for (size_t i = 0; i < order.size(); ++i) {
-    const ModelPiece& piece = file.pieces[order[i]];
-    rank += i > 0 && piece.score != file.pieces[order[i - 1]].score ? 1 : 0;
-    for (size_t at = utf8_size(piece.text, 0); at < piece.text.size();
-         at += utf8_size(piece.text, at)) {
-      const auto left = vocabulary.id(piece.text.substr(0, at));
-      const auto right = left ? vocabulary.id(piece.text.substr(at)) : std::nullopt;
-      if (right && can_merge(*left) && can_merge(*right)) {
-        merges.push_back({*left, *right, order[i], rank});
-      }
-    }
+    const bool lower = i > 0 && file.pieces[order[i]].score != file.pieces[order[i - 1]].score;
+    ranks[order[i]] = rank += lower ? 1 : 0;
   }
-  return merges;
+  return ranks;
 }
 
 ModelPtr make_model(const ModelFile& file, VocabularyPtr vocabulary,
                     std::shared_ptr<const Trie> user_defined, std::optional<TokenId> unknown,
                     bool byte_fallback) {
   if (file.model_type == 2) {
-    const auto merges = find_merges(file, *vocabulary);
-    return make_bpe(std::move(vocabulary), merges,
-                    {.unknown = unknown,
-                     .fuse_unknown = true,
-                     .byte_fallback = byte_fallback,
-                     .frozen = std::move(user_defined)});
+    return make_bpe_by_text(std::move(vocabulary), ranks_of(file),
+                            {.unknown = unknown,
+                             .fuse_unknown = true,
+                             .byte_fallback = byte_fallback,
+                             .frozen = std::move(user_defined)});
   }
   UnigramScores scores(vocabulary->size(), std::numeric_limits<double>::quiet_NaN());
   std::vector<bool> bonus(vocabulary->size());
@@ -249,8 +277,9 @@ ModelPtr make_model(const ModelFile& file, VocabularyPtr vocabulary,
       bonus[id] = file.pieces[id].type == kUser;
     }
   }
-  return make_unigram(std::move(vocabulary), std::move(scores), std::move(bonus),
-                      {.unknown = unknown, .byte_fallback = byte_fallback, .single_precision = true});
+  return make_unigram(
+      std::move(vocabulary), std::move(scores), std::move(bonus),
+      {.unknown = unknown, .byte_fallback = byte_fallback, .single_precision = true});
 }
 
 }  // namespace
@@ -272,8 +301,7 @@ Result<PartsPtr> read_sentencepiece(std::string_view bytes) {
                     "Piece {} ({}) of the SentencePiece model is there twice.", id, piece.text);
     PTERO_RETURN_IF_ERROR(vocabulary->add(piece.text, id));
     if (piece.type == kControl || piece.type == kUnknown) {
-      const AddedToken token{
-          .content = std::string(piece.text), .id = id, .special = true};
+      const AddedToken token{.content = std::string(piece.text), .id = id, .special = true};
       PTERO_RETURN_IF_ERROR(parts->added.add(token, nullptr));
     }
     if (piece.type == kUnknown) {

@@ -2,16 +2,37 @@
 #include "text/tables.h"
 
 #include <bit>
+#include <cstring>
 #include <random>
 
 namespace ptero::text {
 
-uint64_t KeyMap::seed() {
+uint64_t hash_seed() {
   static const uint64_t value = [] {
     std::random_device device;
     return uint64_t{device()} << 32 | device();
   }();
   return value;
+}
+
+uint64_t hash_bytes(std::string_view bytes) {
+  const auto mix = [](uint64_t h, uint64_t word) {
+    h = (h ^ word) * 0x9E3779B97F4A7C15u;
+    return h ^ h >> 29;
+  };
+  uint64_t h = hash_seed() ^ bytes.size();
+  size_t i = 0;
+  for (; i + 8 <= bytes.size(); i += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + i, 8);
+    h = mix(h, word);
+  }
+  uint64_t word = 0;
+  if (i < bytes.size()) {
+    std::memcpy(&word, bytes.data() + i, bytes.size() - i);
+  }
+  h = mix(mix(h, word), hash_seed());
+  return h ^ h >> 32;
 }
 
 void KeyMap::grow(size_t slots) {

@@ -12,8 +12,11 @@
 
 namespace ptero::text {
 
-// From 64-bit keys to 32-bit values in one array. The hash has a seed of this process, so no file
-// can be made to fill it badly. The key ~0 is not allowed.
+// Seeds hashes anew for every process, so that no file can be made to fill a table badly.
+uint64_t hash_seed();
+uint64_t hash_bytes(std::string_view bytes);
+
+// From 64-bit keys to 32-bit values in one array. The key ~0 is not allowed.
 class KeyMap {
  public:
   void reserve(size_t count);
@@ -41,7 +44,6 @@ class KeyMap {
     uint64_t key = kEmpty;
     uint32_t value = 0;
   };
-  static uint64_t seed();
 
   size_t slot_of(uint64_t key) const {
     uint64_t h = (key ^ seed_) * 0x9E3779B97F4A7C15u;
@@ -54,7 +56,7 @@ class KeyMap {
   std::vector<Slot> slots_;
   size_t mask_ = 0;
   size_t size_ = 0;
-  uint64_t seed_ = seed();
+  uint64_t seed_ = hash_seed();
 };
 
 // Byte strings with a value each, found as prefixes of a text.
@@ -105,7 +107,7 @@ class Trie {
 
 struct StringHash {
   using is_transparent = void;
-  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  size_t operator()(std::string_view text) const { return static_cast<size_t>(hash_bytes(text)); }
 };
 template <typename T>
 using StringMap = std::unordered_map<std::string, T, StringHash, std::equal_to<>>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Rank files of tiktoken and Mistral's tekken.json, which holds the same in JSON.
 #include <charconv>
-#include <unordered_set>
+#include <numeric>
 
 #include "text/base64.h"
 #include "text/byte_level.h"
@@ -12,7 +12,7 @@
 namespace ptero::text::detail {
 namespace {
 
-constexpr size_t kMaxToken = 512;  // bytes; the work to find merges grows with its square
+constexpr size_t kMaxToken = 4096;  // bytes
 
 // Tokens in the order of the file, their ids being ranks from `first` on.
 class Ranks {
@@ -29,36 +29,24 @@ class Ranks {
     const std::string spelled = spell_bytes(bytes);
     PTERO_REJECT_IF(vocabulary_->id(spelled).has_value(), invalid_program,
                     "Token of rank {} is in the file twice.", rank);
-    PTERO_RETURN_IF_ERROR(vocabulary_->add(spelled, id));
-    PTERO_REJECT_IF(!seen_.insert(id).second, invalid_program, "Rank ({}) is in the file twice.",
-                    rank);
-    return ok_status();
+    PTERO_REJECT_IF(id < vocabulary_->size() && !vocabulary_->token(id).empty(), invalid_program,
+                    "Rank ({}) is in the file twice.", rank);
+    ++count_;
+    return vocabulary_->add(spelled, id);
   }
 
-  size_t count() const { return seen_.size(); }
+  size_t count() const { return count_; }
 
-  // Two tokens merge where their bytes together are a token, which is what tiktoken looks up.
   Result<std::shared_ptr<TokenizerParts>> finish(std::string_view pattern) && {
     for (unsigned byte = 0; byte < 256; ++byte) {
       PTERO_REJECT_IF(!vocabulary_->id(byte_spelling(static_cast<uint8_t>(byte))), invalid_program,
                       "The tokenizer file has no token for byte {}.", byte);
     }
-    std::vector<BpeMerge> merges;
-    merges.reserve(count() * 4);
-    for (TokenId id = first_; id < vocabulary_->size(); ++id) {
-      const std::string_view token = vocabulary_->token(id);
-      for (size_t at = 0; at < token.size();) {
-        at += utf8_size(token, at);
-        const auto left = vocabulary_->id(token.substr(0, at));
-        const auto right = left ? vocabulary_->id(token.substr(at)) : std::nullopt;
-        if (right) {
-          merges.push_back({*left, *right, id, id});
-        }
-      }
-    }
+    std::vector<uint32_t> ranks(vocabulary_->size());
+    std::iota(ranks.begin(), ranks.end(), uint32_t{0});
     auto parts = std::make_shared<TokenizerParts>();
     PTERO_ASSIGN_OR_RETURN(parts->pre_tokenizer, make_tiktoken_splitter(pattern));
-    parts->model = make_bpe(vocabulary_, merges, {.ignore_merges = true});
+    parts->model = make_bpe_by_text(vocabulary_, std::move(ranks), {.ignore_merges = true});
     parts->vocabulary = std::move(vocabulary_);
     parts->decoder.push_back({.kind = DecodeStep::Kind::byte_level});
     return parts;
@@ -67,7 +55,7 @@ class Ranks {
  private:
   TokenId first_;
   std::shared_ptr<Vocabulary> vocabulary_;
-  std::unordered_set<TokenId> seen_;
+  size_t count_ = 0;
 };
 
 // One line: base64, a space, a rank.

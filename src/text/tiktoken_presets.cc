@@ -124,21 +124,35 @@ Result<TiktokenPreset> tiktoken_preset(size_t ranks) {
           .nfc()
           .done();
     default:
-      return make_error(ErrorCode::unsupported,
-                        "Number of ranks ({}) in the tiktoken file is of no model that we know; its "
-                        "pattern and special tokens have to be given.",
-                        ranks);
+      return make_error(
+          ErrorCode::unsupported,
+          "Number of ranks ({}) in the tiktoken file is of no model that we know; its "
+          "pattern and special tokens have to be given.",
+          ranks);
   }
 }
 
 std::vector<std::string> tekken_special_tokens() {
-  return {"<unk>",          "<s>",             "</s>",
-          "[INST]",         "[/INST]",         "[AVAILABLE_TOOLS]",
-          "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]",
-          "[TOOL_CALLS]",   "[IMG]",           "<pad>",
-          "[IMG_BREAK]",    "[IMG_END]",       "[PREFIX]",
-          "[MIDDLE]",       "[SUFFIX]",        "[SYSTEM_PROMPT]",
-          "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]"};
+  return {"<unk>",
+          "<s>",
+          "</s>",
+          "[INST]",
+          "[/INST]",
+          "[AVAILABLE_TOOLS]",
+          "[/AVAILABLE_TOOLS]",
+          "[TOOL_RESULTS]",
+          "[/TOOL_RESULTS]",
+          "[TOOL_CALLS]",
+          "[IMG]",
+          "<pad>",
+          "[IMG_BREAK]",
+          "[IMG_END]",
+          "[PREFIX]",
+          "[MIDDLE]",
+          "[SUFFIX]",
+          "[SYSTEM_PROMPT]",
+          "[/SYSTEM_PROMPT]",
+          "[TOOL_CONTENT]"};
 }
 
 }  // namespace ptero::text::detail

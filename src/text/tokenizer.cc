@@ -15,10 +15,25 @@ constexpr size_t kMaxCachedWord = 64;
 
 // Tokens that end a sequence or a turn in the models that people use.
 constexpr std::array<std::string_view, 18> kEndNames = {
-    "</s>", "<eos>", "<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>",
-    "<|eot|>", "<|eom|>", "<end_of_turn>", "<|end_of_turn|>", "<|end|>", "<|return|>", "<|call|>",
-    "<EOT>", "<|END_OF_TURN_TOKEN|>", "<turn|>",
-    "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>"};
+    "</s>",
+    "<eos>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|eot|>",
+    "<|eom|>",
+    "<end_of_turn>",
+    "<|end_of_turn|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<EOT>",
+    "<|END_OF_TURN_TOKEN|>",
+    "<turn|>",
+    "<\xEF\xBD\x9C"
+    "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>"};
 
 // One call of encode(): a word that comes again is copied from where it was the first time.
 class Encoder {

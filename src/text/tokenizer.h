@@ -52,7 +52,7 @@ class Tokenizer {
   // Tells the format from the bytes. A tiktoken file is taken with default options.
   // Code invalid_program when the file is wrong, unsupported when it asks for what we lack.
   static Result<Tokenizer> from_bytes(std::string_view bytes);
-  static Result<Tokenizer> from_json(std::string_view bytes);   // tokenizer.json, also tekken.json
+  static Result<Tokenizer> from_json(std::string_view bytes);  // tokenizer.json, also tekken.json
   static Result<Tokenizer> from_tiktoken(std::string_view bytes, const TiktokenOptions& = {});
   static Result<Tokenizer> from_sentencepiece(std::string_view bytes);  // tokenizer.model
 

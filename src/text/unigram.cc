@@ -45,8 +45,8 @@ class Unigram : public Model {
     const auto offer = [&](size_t start, size_t end, double score, TokenId id) {
       double sum = best[start].score + score;
       if (options_.single_precision) {
-        sum = static_cast<double>(static_cast<float>(best[start].score) +
-                                  static_cast<float>(score));
+        sum =
+            static_cast<double>(static_cast<float>(best[start].score) + static_cast<float>(score));
       }
       if (!best[end].reached || sum > best[end].score) {
         best[end] = {sum, start, id, true};

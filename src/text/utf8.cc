@@ -84,10 +84,18 @@ Utf8Step utf8_step(std::string_view text) {
   const size_t size = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
   // The second byte rules out long forms, surrogates and what lies beyond U+10FFFF.
   unsigned low = 0x80, high = 0xBF;
-  if (lead == 0xE0) low = 0xA0;
-  if (lead == 0xED) high = 0x9F;
-  if (lead == 0xF0) low = 0x90;
-  if (lead == 0xF4) high = 0x8F;
+  if (lead == 0xE0) {
+    low = 0xA0;
+  }
+  if (lead == 0xED) {
+    high = 0x9F;
+  }
+  if (lead == 0xF0) {
+    low = 0x90;
+  }
+  if (lead == 0xF4) {
+    high = 0x8F;
+  }
   uint32_t code_point = lead & (0xFFu >> (size + 1));
   for (size_t i = 1; i < size; ++i) {
     if (i == text.size()) {
@@ -145,8 +153,8 @@ std::string_view valid_utf8(std::string_view text, std::string& storage) {
 
 bool is_white_space(uint32_t c) {
   return (c >= 9 && c <= 13) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F ||
-         c == 0x205F || c == 0x3000;
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+         c == 0x3000;
 }
 
 bool is_word(uint32_t c) {
@@ -167,6 +175,10 @@ bool is_punctuation(uint32_t c) {
 
 bool is_numeric(uint32_t c) {
   return between(category(c), UTF8PROC_CATEGORY_ND, UTF8PROC_CATEGORY_NO);
+}
+
+bool is_letter(uint32_t c) {
+  return between(category(c), UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_LO);
 }
 
 bool is_mark(uint32_t c) {
@@ -222,9 +234,9 @@ Result<std::string> normal_form(std::string_view text, NormalForm form) {
   std::string ordered;
   text = order_long_runs(text, ordered);
   utf8proc_uint8_t* raw = nullptr;
-  const utf8proc_ssize_t size = utf8proc_map(
-      reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-      static_cast<utf8proc_ssize_t>(text.size()), &raw, static_cast<utf8proc_option_t>(options));
+  const utf8proc_ssize_t size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                             static_cast<utf8proc_ssize_t>(text.size()), &raw,
+                                             static_cast<utf8proc_option_t>(options));
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(raw, &std::free);
   PTERO_REJECT_IF(size < 0, invalid_argument, "Text cannot be brought into a normal form: {}.",
                   utf8proc_errmsg(size));
@@ -241,6 +253,22 @@ std::string lower_case(std::string_view text) {
     } else {
       append_utf8(out, static_cast<uint32_t>(
                            utf8proc_tolower(static_cast<utf8proc_int32_t>(step.code_point))));
+    }
+    at += step.size;
+  }
+  return out;
+}
+
+std::string upper_case(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Step step = utf8_step(text.substr(at));
+    if (step.code_point == 0xDF) {
+      out += "SS";
+    } else {
+      append_utf8(out, static_cast<uint32_t>(
+                           utf8proc_toupper(static_cast<utf8proc_int32_t>(step.code_point))));
     }
     at += step.size;
   }

@@ -16,7 +16,7 @@ inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 // One step through bytes that need not be UTF-8.
 struct Utf8Step {
   uint32_t code_point = 0xFFFD;
-  size_t size = 1;          // bytes; of a broken character those that belong to it
+  size_t size = 1;  // bytes; of a broken character those that belong to it
   bool valid = false;
   bool incomplete = false;  // the text ends within a character that may still become valid
 };
@@ -36,13 +36,14 @@ inline size_t utf8_size(std::string_view text, size_t position) {
   return size < text.size() - position ? size : text.size() - position;
 }
 
-bool is_white_space(uint32_t code_point);   // the property White_Space
-bool is_word(uint32_t code_point);          // letters, marks, numbers, connectors
-bool is_punctuation(uint32_t code_point);   // category P, and the symbols of ASCII
-bool is_numeric(uint32_t code_point);       // category N
-bool is_mark(uint32_t code_point);          // category Mn
-bool is_other(uint32_t code_point);         // category C
-bool is_cjk(uint32_t code_point);           // the ideographs of BERT's list
+bool is_white_space(uint32_t code_point);  // the property White_Space
+bool is_word(uint32_t code_point);         // letters, marks, numbers, connectors
+bool is_punctuation(uint32_t code_point);  // category P, and the symbols of ASCII
+bool is_numeric(uint32_t code_point);      // category N
+bool is_letter(uint32_t code_point);       // category L
+bool is_mark(uint32_t code_point);         // category Mn
+bool is_other(uint32_t code_point);        // category C
+bool is_cjk(uint32_t code_point);          // the ideographs of BERT's list
 
 // Position after the white space at the start, and of the white space at the end, of valid UTF-8.
 size_t skip_white_space(std::string_view text);
@@ -51,6 +52,7 @@ size_t trim_white_space(std::string_view text);
 enum class NormalForm { nfc, nfd, nfkc, nfkd };
 Result<std::string> normal_form(std::string_view text, NormalForm form);
 std::string lower_case(std::string_view text);
+std::string upper_case(std::string_view text);
 
 // Size in bytes of the grapheme cluster at `position` of valid UTF-8.
 size_t grapheme_size(std::string_view text, size_t position);

@@ -5,7 +5,10 @@
 //     stdin: strings, each after its length in bytes (u32, little endian)
 //     stdout: for each its ids, after their number (u32 all)
 //   tokenize FILE decode [--skip-special]
-//     the reverse; fails when the text of the streaming decoder differs
+//     the reverse
+//   tokenize FILE render
+//     FILE is a chat template; stdin: messages, tools and further variables, each JSON after its
+//     length; stdout: 0 and the text, or 1 and the error, after its length
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -14,6 +17,7 @@
 #include <vector>
 
 #include "base/byte_source.h"
+#include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace {
@@ -70,12 +74,36 @@ int decode(const Tokenizer& tokenizer, const ptero::text::DecodeOptions& options
   return 0;
 }
 
+bool read_text(std::string& text) {
+  uint32_t size = 0;
+  if (!read_u32(size)) {
+    return false;
+  }
+  text.resize(size);
+  return size == 0 || std::fread(text.data(), size, 1, stdin) == 1;
+}
+
+int render(std::string_view source) {
+  const auto parsed = ptero::text::ChatTemplate::parse(source);
+  std::string messages, tools;
+  ptero::text::ChatOptions options;
+  while (read_text(messages) && read_text(tools) && read_text(options.template_kwargs)) {
+    const auto text = parsed.ok() ? parsed->apply_json(messages, tools, options)
+                                  : ptero::Result<std::string>(parsed.error());
+    const std::string out = text.ok() ? *text : text.error().message();
+    write_u32(text.ok() ? 0 : 1);
+    write_u32(static_cast<uint32_t>(out.size()));
+    std::fwrite(out.data(), 1, out.size(), stdout);
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::vector<std::string_view> args(argv, argv + argc);
   if (args.size() < 3) {
-    std::fprintf(stderr, "usage: tokenize FILE encode|decode [options]\n");
+    std::fprintf(stderr, "usage: tokenize FILE encode|decode|render [options]\n");
     return 2;
   }
   const auto file = ptero::map_file(argv[1]);
@@ -84,6 +112,9 @@ int main(int argc, char** argv) {
   }
   const auto bytes = (*file)->view(0, (*file)->size());
   const std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+  if (args[2] == "render") {
+    return render(text);
+  }
   const auto start = std::chrono::steady_clock::now();
   const auto tokenizer = Tokenizer::from_bytes(text);
   if (!tokenizer.ok()) {
@@ -99,8 +130,8 @@ int main(int argc, char** argv) {
     decode_options.skip_special |= args[i] == "--skip-special";
     time |= args[i] == "--time";
   }
-  const int status = args[2] == "encode" ? encode(*tokenizer, encode_options)
-                                         : decode(*tokenizer, decode_options);
+  const int status =
+      args[2] == "encode" ? encode(*tokenizer, encode_options) : decode(*tokenizer, decode_options);
   if (time) {
     using Milliseconds = std::chrono::duration<double, std::milli>;
     std::fprintf(stderr, "load %.1f ms, run %.1f ms\n", Milliseconds(loaded - start).count(),

@@ -8,7 +8,8 @@ host_packages_build=(g++ cmake ninja-build python3 python3-venv ca-certificates 
 host_packages_test=(ccache git graphviz)
 
 forky_packages_build=(libwebgpu-dawn-dev libvulkan1 mesa-vulkan-drivers libfmt-dev
-  nlohmann-json3-dev libcli11-dev libflatbuffers-dev flatbuffers-compiler)
+  nlohmann-json3-dev libcli11-dev libflatbuffers-dev flatbuffers-compiler
+  libpcre2-dev libutf8proc-dev)
 forky_packages_test=(doctest-dev dawn-tools clang-21 libclang-rt-21-dev)
 
 # SwiftShader is one file of this package; nothing of it is installed.
