@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // `ptero convert`: a language model in a GGUF file becomes a .pte file. Needs no adapter.
+#include "convert/convert.h"
+
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -11,7 +13,6 @@
 #include "base/composed_source.h"
 #include "base/file_output.h"
 #include "cli/cli.h"
-#include "convert/convert.h"
 #include "gguf/reader.h"
 #include "pte/program_writer.h"
 
@@ -37,7 +38,8 @@ std::atomic<bool> interrupted{false};
 // Ctrl-C ends the writing, and write_file() then takes the unfinished file away.
 class InterruptScope {
  public:
-  InterruptScope() : before_int_(std::signal(SIGINT, handle)), before_term_(std::signal(SIGTERM, handle)) {}
+  InterruptScope()
+      : before_int_(std::signal(SIGINT, handle)), before_term_(std::signal(SIGTERM, handle)) {}
   ~InterruptScope() {
     std::signal(SIGINT, before_int_);
     std::signal(SIGTERM, before_term_);
@@ -60,7 +62,8 @@ class Progress {
     const uint64_t tenth = size_ == 0 ? 10 : offset / (size_ / 10 + 1);
     if (tenth > shown_) {
       shown_ = tenth;
-      fmt::print(stderr, "{} % of {:.1f} MiB\n", 10 * tenth, static_cast<double>(size_) / (1 << 20));
+      fmt::print(stderr, "{} % of {:.1f} MiB\n", 10 * tenth,
+                 static_cast<double>(size_) / (1 << 20));
     }
   }
 
@@ -134,8 +137,8 @@ Status run(const ConvertFlags& flags) {
   PTERO_ASSIGN_OR_RETURN(ByteSourcePtr bytes, pte::assemble_program(converted.program));
   const InterruptScope scope;
   Progress progress(bytes->size());
-  const ByteSourcePtr watched = generate_bytes(
-      bytes->size(), [&](uint64_t offset, std::span<std::byte> out) -> Status {
+  const ByteSourcePtr watched =
+      generate_bytes(bytes->size(), [&](uint64_t offset, std::span<std::byte> out) -> Status {
         PTERO_REJECT_IF(interrupted, cancelled, "The conversion is interrupted.");
         PTERO_RETURN_IF_ERROR(bytes->read(offset, out));
         progress.reached(offset + out.size());
@@ -167,8 +170,7 @@ void add_convert(CLI::App& app, Outcome& outcome) {
       ->check(CLI::PositiveNumber)
       ->type_name("N");
   command
-      ->add_option("--max-seq", flags->max_seq,
-                   "one more than the tokens that a run takes at most")
+      ->add_option("--max-seq", flags->max_seq, "one more than the tokens that a run takes at most")
       ->capture_default_str()
       ->type_name("N");
   command

@@ -113,9 +113,8 @@ Result<ConvertedProgram> random_model(std::string_view name, const ConvertOption
   }
   RandomWeights weights(std::move(optional));
   PTERO_ASSIGN_OR_RETURN(ModelGraph model, make_model_graph(config, options, weights));
-  PTERO_ASSIGN_OR_RETURN(
-      pte::Program program,
-      make_program(config, model, options.weights == WeightFormat::f16, {}, {}));
+  PTERO_ASSIGN_OR_RETURN(pte::Program program,
+                         make_program(config, model, options.weights == WeightFormat::f16, {}, {}));
   return ConvertedProgram{std::move(program), report_of(config, model)};
 }
 

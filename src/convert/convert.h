@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A language model in a GGUF file -> the program that ExecuTorch's Llama exporter would write for it
+// A language model in a GGUF file -> the program that ExecuTorch's Llama exporter would write for
+// it
 // (`-V -kv --use_sdpa_with_kv_cache`, `-qmode 4w -G 32` for 4-bit weights), so that it runs here
 // and everywhere such programs run:
 //   forward(tokens int64 [1, S], input_pos int64 [1]) -> float32 [1, vocabulary], the last token's
@@ -49,8 +50,8 @@ struct ConvertReport {
   uint32_t vocabulary = 0;
   uint32_t context = 0;
   uint32_t max_seq = 0;
-  bool tied = false;           // head and embedding are one weight
-  bool tokenizer = false;      // the program carries one
+  bool tied = false;       // head and embedding are one weight
+  bool tokenizer = false;  // the program carries one
   bool chat_template = false;
   std::vector<ConvertedWeight> weights;
   std::vector<std::string> notes;  // what the user may want to know, one sentence each

@@ -19,6 +19,10 @@ uint64_t bytes_of(const pte::GraphTensor& tensor) {
 
 }  // namespace
 
+GraphMaker::GraphMaker(pte::GraphDtype activations) : activations_(activations) {
+  graph_.version = std::string("0");
+}
+
 Id GraphMaker::add(pte::GraphValue value) {
   graph_.values.push_back(std::move(value));
   is_activation_.push_back(false);
@@ -75,11 +79,10 @@ Id GraphMaker::constant(std::string key, pte::GraphDtype dtype, std::vector<uint
   constant.data = named_[place->second].second;
   constant.named_key = std::move(key);
   graph_.constants.push_back(std::move(constant));
-  return add(
-      pte::GraphTensor{.dtype = dtype,
-                       .dims = std::move(dims),
-                       .constant_id = static_cast<uint32_t>(graph_.constants.size() - 1),
-                       .staging_dtype = dtype});
+  return add(pte::GraphTensor{.dtype = dtype,
+                              .dims = std::move(dims),
+                              .constant_id = static_cast<uint32_t>(graph_.constants.size() - 1),
+                              .staging_dtype = dtype});
 }
 
 Id GraphMaker::state(std::string key, std::vector<uint32_t> dims, ByteSourcePtr bytes) {
@@ -123,7 +126,7 @@ uint32_t GraphMaker::share_memory(const std::vector<Id>& outputs) {
   for (const Id id : outputs) {
     last[id] = graph_.chain.size();  // never given back
   }
-  std::vector<uint64_t> sizes;               // by memory id
+  std::vector<uint64_t> sizes;                   // by memory id
   std::set<std::pair<uint64_t, uint32_t>> free;  // size, memory id
   for (size_t i = 0; i < graph_.chain.size(); ++i) {
     for (const Id id : named[i]) {

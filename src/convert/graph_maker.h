@@ -18,9 +18,7 @@ using Id = uint32_t;
 class GraphMaker {
  public:
   // `activations` is float32 or float16; at the delegate's boundary they are float32.
-  explicit GraphMaker(pte::GraphDtype activations) : activations_(activations) {
-    graph_.version = "0";
-  }
+  explicit GraphMaker(pte::GraphDtype activations);
 
   // Scalars are there once, as from the exporter.
   Id integer(int64_t value);

@@ -220,12 +220,10 @@ class ConfigReader {
     if (tensor == nullptr) {
       return ok_status();
     }
-    PTERO_REJECT_IF(tensor->type != gguf::TensorType::f32 ||
-                        tensor->elements() != out_.frequencies.size(),
-                    invalid_program,
-                    "The tensor rope_freqs.weight has {} elements of {} instead of {} of F32.",
-                    tensor->elements(), gguf::layout_of(tensor->type)->name,
-                    out_.frequencies.size());
+    PTERO_REJECT_IF(
+        tensor->type != gguf::TensorType::f32 || tensor->elements() != out_.frequencies.size(),
+        invalid_program, "The tensor rope_freqs.weight has {} elements of {} instead of {} of F32.",
+        tensor->elements(), gguf::layout_of(tensor->type)->name, out_.frequencies.size());
     std::vector<float> factors(out_.frequencies.size());
     PTERO_RETURN_IF_ERROR(tensor->data.read(0, std::as_writable_bytes(std::span(factors))));
     for (size_t i = 0; i < factors.size(); ++i) {
@@ -263,8 +261,8 @@ Status apply_options(const ConvertOptions& options, ModelConfig& config) {
                   config.trained_context);
   config.context = options.context.value_or(std::min(config.trained_context, kDefaultContext));
   // One token a run needs a bound of 2, as the exporter counts.
-  PTERO_REJECT_IF(options.max_seq < 2, invalid_argument,
-                  "The longest sequence ({}) is below 2.", options.max_seq);
+  PTERO_REJECT_IF(options.max_seq < 2, invalid_argument, "The longest sequence ({}) is below 2.",
+                  options.max_seq);
   PTERO_REJECT_IF(config.context < 2, invalid_argument, "The context ({}) is below 2.",
                   config.context);
   config.max_seq = std::min(options.max_seq, config.context);

@@ -121,7 +121,8 @@ class ModelWriter {
   Result<Id> q4_nibbles(const std::string& name, const Q4Entry& entry) {
     const auto rows = static_cast<uint32_t>(entry.weight->rows());
     const auto bytes = static_cast<uint32_t>(entry.weight->columns() / 2);
-    return g_.constant(part(name, ".q4"), GraphDtype::uint8, {rows, bytes}, entry.matrix->nibbles());
+    return g_.constant(part(name, ".q4"), GraphDtype::uint8, {rows, bytes},
+                       entry.matrix->nibbles());
   }
 
   Result<Id> float_matrix(const std::string& name, uint32_t rows, uint32_t columns) {
@@ -131,8 +132,7 @@ class ModelWriter {
       note_float(*weight);
       found = float_weights_.emplace(name, weight).first;
     }
-    return g_.constant(name, dtype_, {rows, columns},
-                       float_bytes(found->second, dtype_, threads_));
+    return g_.constant(name, dtype_, {rows, columns}, float_bytes(found->second, dtype_, threads_));
   }
 
   // ---- positions ----
@@ -147,14 +147,15 @@ class ModelWriter {
       ByteSourcePtr bytes = generate_bytes(
           uint64_t{c_.context} * width * item,
           [frequencies = c_.frequencies, width, function, item](uint64_t offset,
-                                                               std::span<std::byte> out) {
+                                                                std::span<std::byte> out) {
             uint64_t at = offset;
             while (at < offset + out.size()) {
               const uint64_t element = at / item;
               const double position = static_cast<double>(element / width);
               const size_t pair = element % width % frequencies.size();
               const auto value = static_cast<float>(function(position * frequencies[pair]));
-              const uint32_t bits = item == 2 ? float_to_half(value) : std::bit_cast<uint32_t>(value);
+              const uint32_t bits =
+                  item == 2 ? float_to_half(value) : std::bit_cast<uint32_t>(value);
               // `out` may begin or end within an element.
               for (uint64_t byte = at % item; byte < item && at < offset + out.size(); ++byte) {
                 out[at++ - offset] = static_cast<std::byte>(bits >> (8 * byte));
@@ -213,7 +214,8 @@ class ModelWriter {
     return y;
   }
 
-  // x [1, S, columns] -> [1, S, ...shape]; without a shape it is the head, [1, columns] -> [1, rows].
+  // x [1, S, columns] -> [1, S, ...shape]; without a shape it is the head, [1, columns] -> [1,
+  // rows].
   Result<Id> write_linear(Id x, const std::string& name, uint32_t rows, uint32_t columns,
                           const Dims& shape) {
     const std::string weight = part(name, ".weight");
@@ -232,8 +234,7 @@ class ModelWriter {
       const Id scales = g_.constant(part(weight, ".scales"), GraphDtype::float32, {groups, padded},
                                     entry->matrix->linear_scales());
       const Id y = g_.tensor(steps ? Dims{1, bound_, rows} : Dims{1, rows});
-      g_.call("et_vk.linear_q4gsw.default",
-              {x, nibbles, scales, g_.integer(kGroupSize), bias, y});
+      g_.call("et_vk.linear_q4gsw.default", {x, nibbles, scales, g_.integer(kGroupSize), bias, y});
       return steps ? write_view(y, shape) : y;
     }
     PTERO_ASSIGN_OR_RETURN(const Id matrix, float_matrix(weight, rows, columns));
@@ -291,8 +292,10 @@ class ModelWriter {
     const Dims kv_shape = {c_.kv_heads, c_.head_dim};
     const uint32_t q_width = c_.heads * c_.head_dim;
     const uint32_t kv_width = c_.kv_heads * c_.head_dim;
-    PTERO_ASSIGN_OR_RETURN(Id q, write_linear(h, part(block, "attn_q"), q_width, c_.width, q_shape));
-    PTERO_ASSIGN_OR_RETURN(Id k, write_linear(h, part(block, "attn_k"), kv_width, c_.width, kv_shape));
+    PTERO_ASSIGN_OR_RETURN(Id q,
+                           write_linear(h, part(block, "attn_q"), q_width, c_.width, q_shape));
+    PTERO_ASSIGN_OR_RETURN(Id k,
+                           write_linear(h, part(block, "attn_k"), kv_width, c_.width, kv_shape));
     PTERO_ASSIGN_OR_RETURN(const Id v,
                            write_linear(h, part(block, "attn_v"), kv_width, c_.width, kv_shape));
     const Dims q_dims = {1, bound_, c_.heads, c_.head_dim};
@@ -318,9 +321,8 @@ class ModelWriter {
     const Id attended = g_.tensor(q_dims);
     const Id no_mask = g_.none();
     const Id no_scale = g_.none();
-    g_.call("sdpa_with_kv_cache.default",
-            {turned_q, turned_k, v, k_cache, v_cache, *start_, one_, no_mask, zero_,
-             g_.truth(true), no_scale, attended});
+    g_.call("sdpa_with_kv_cache.default", {turned_q, turned_k, v, k_cache, v_cache, *start_, one_,
+                                           no_mask, zero_, g_.truth(true), no_scale, attended});
     const Id flat = write_view(attended, {q_width});
     return write_linear(flat, part(block, "attn_output"), c_.width, q_width, {c_.width});
   }

@@ -55,9 +55,8 @@ pte::ExecutionPlan forward_plan(const ModelConfig& config, bool half_precision, 
   pte::BackendDelegate delegate;
   delegate.id = std::string(pte::kVulkanBackendId);
   delegate.index = segment;
-  delegate.compile_specs = {
-      {"require_dynamic_shapes", {std::byte{1}}},
-      {"force_fp16", {half_precision ? std::byte{1} : std::byte{0}}}};
+  delegate.compile_specs = {{"require_dynamic_shapes", {std::byte{1}}},
+                            {"force_fp16", {half_precision ? std::byte{1} : std::byte{0}}}};
   plan.delegates.push_back(std::move(delegate));
   plan.non_const_buffer_sizes = {0, uint64_t{config.vocabulary} * sizeof(float)};
   return plan;

@@ -28,8 +28,7 @@ struct Splitter {
 #define PTERO_CONTRACTIONS R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|)"
 #define PTERO_WORDS R"([^\r\n\p{L}\p{N}]?\p{L}+|)"
 #define PTERO_REST R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"
-constexpr std::string_view kThreeDigits =
-    PTERO_CONTRACTIONS PTERO_WORDS R"(\p{N}{1,3})" PTERO_REST;
+constexpr std::string_view kThreeDigits = PTERO_CONTRACTIONS PTERO_WORDS R"(\p{N}{1,3})" PTERO_REST;
 constexpr std::string_view kOneDigit = PTERO_CONTRACTIONS PTERO_WORDS R"(\p{N})" PTERO_REST;
 
 struct NamedSplitter {
@@ -48,8 +47,9 @@ constexpr NamedSplitter kSplitters[] = {
 };
 
 // Texts of tokens that end an answer although the file names only one.
-constexpr std::string_view kEnds[] = {"<|im_end|>",   "<|eot_id|>", "<|eom_id|>", "<|endoftext|>",
-                                      "<|end_of_text|>", "<|end|>", "</s>",       "<end_of_turn>"};
+constexpr std::string_view kEnds[] = {"<|im_end|>",    "<|eot_id|>",      "<|eom_id|>",
+                                      "<|endoftext|>", "<|end_of_text|>", "<|end|>",
+                                      "</s>",          "<end_of_turn>"};
 
 class TokenizerReader {
  public:
@@ -164,13 +164,13 @@ class TokenizerReader {
     std::string bos;
     append_json(bos, tokens_[*out_.bos]);
     const std::string start = fmt::format(R"({{"SpecialToken":{{"id":{},"type_id":0}}}})", bos);
-    json += fmt::format(
-        R"("post_processor":{{"type":"TemplateProcessing","single":[{0},)"
-        R"({{"Sequence":{{"id":"A","type_id":0}}}}],"pair":[{0},)"
-        R"({{"Sequence":{{"id":"A","type_id":0}}}},{0},)"
-        R"({{"Sequence":{{"id":"B","type_id":1}}}}],"special_tokens":{{{1}:{{"id":{1},)"
-        R"("ids":[{2}],"tokens":[{1}]}}}}}},)",
-        start, bos, *out_.bos);
+    json +=
+        fmt::format(R"("post_processor":{{"type":"TemplateProcessing","single":[{0},)"
+                    R"({{"Sequence":{{"id":"A","type_id":0}}}}],"pair":[{0},)"
+                    R"({{"Sequence":{{"id":"A","type_id":0}}}},{0},)"
+                    R"({{"Sequence":{{"id":"B","type_id":1}}}}],"special_tokens":{{{1}:{{"id":{1},)"
+                    R"("ids":[{2}],"tokens":[{1}]}}}}}},)",
+                    start, bos, *out_.bos);
   }
 
   void write_vocabulary(std::string& json) const {
@@ -271,9 +271,10 @@ class TokenizerReader {
     json += "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\u2581\"}]},";
     json += R"("pre_tokenizer":null,)";
     write_post_processor(json);
-    json += "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":"
-            "{\"String\":\"\u2581\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},"
-            "{\"type\":\"Fuse\"}";
+    json +=
+        "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":"
+        "{\"String\":\"\u2581\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},"
+        "{\"type\":\"Fuse\"}";
     json += prepend ? R"(,{"type":"Strip","content":" ","start":1,"stop":0}]},)" : "]},";
     json += R"("model":{"type":"BPE","dropout":null,"unk_token":)";
     PTERO_ASSIGN_OR_RETURN(const auto unk, id_at("tokenizer.ggml.unknown_token_id"));
@@ -308,8 +309,7 @@ class TokenizerReader {
       json += ',';
     };
     token("bos_token", out_.bos);
-    token("eos_token",
-          out_.ends.empty() ? std::optional<uint32_t>() : std::optional(out_.ends[0]));
+    token("eos_token", out_.ends.empty() ? std::optional<uint32_t>() : std::optional(out_.ends[0]));
     json += fmt::format(R"("add_bos_token":{}}})", add_bos_);
   }
 

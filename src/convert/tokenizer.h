@@ -13,10 +13,10 @@
 namespace ptero::convert {
 
 struct TokenizerFiles {
-  std::optional<std::string> tokenizer;       // tokenizer.json; none: see `missing`
-  std::string config;                         // tokenizer_config.json
-  std::optional<std::string> chat_template;   // Jinja
-  std::string missing;                        // why there is no tokenizer, a sentence
+  std::optional<std::string> tokenizer;      // tokenizer.json; none: see `missing`
+  std::string config;                        // tokenizer_config.json
+  std::optional<std::string> chat_template;  // Jinja
+  std::string missing;                       // why there is no tokenizer, a sentence
   std::optional<uint32_t> bos;
   std::vector<uint32_t> ends;  // ids that end an answer, the model's own first
 };

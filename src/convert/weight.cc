@@ -34,8 +34,8 @@ class GgufWeight final : public Weight {
 
   Status read_groups(uint64_t first, std::span<Q4Group> out) const override {
     std::vector<std::byte> buffer;
-    PTERO_ASSIGN_OR_RETURN(
-        const auto blocks, blocks_of(first * kGroupSize, out.size() * kGroupSize, buffer));
+    PTERO_ASSIGN_OR_RETURN(const auto blocks,
+                           blocks_of(first * kGroupSize, out.size() * kGroupSize, buffer));
     const auto* block = reinterpret_cast<const uint8_t*>(blocks.data());
     for (Q4Group& group : out) {
       float scale = 0;

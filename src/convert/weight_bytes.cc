@@ -36,8 +36,7 @@ void copy_overlap(std::span<const std::byte> piece, uint64_t piece_offset, std::
 
 }  // namespace
 
-Status parallel_for(uint64_t count, unsigned threads,
-                    const std::function<Status(uint64_t)>& work) {
+Status parallel_for(uint64_t count, unsigned threads, const std::function<Status(uint64_t)>& work) {
   std::atomic<uint64_t> next{0};
   std::mutex mutex;
   std::optional<Error> failure;
@@ -123,8 +122,8 @@ Status Q4Matrix::make_groups(uint64_t first, uint64_t end, uint64_t out_offset,
       std::vector<float> values(count * kGroupSize);
       PTERO_RETURN_IF_ERROR(weight_->read(start * kGroupSize, values));
       for (size_t k = 0; k < count; ++k) {
-        made[k] = nearest_group(std::span<const float, kGroupSize>(&values[k * kGroupSize],
-                                                                   size_t{kGroupSize}));
+        made[k] = nearest_group(
+            std::span<const float, kGroupSize>(&values[k * kGroupSize], size_t{kGroupSize}));
       }
     }
     for (size_t k = 0; k < count; ++k) {

@@ -42,8 +42,8 @@ class Q4Matrix : public std::enable_shared_from_this<Q4Matrix> {
   WeightPtr weight_;
   unsigned threads_;
   std::mutex mutex_;
-  std::vector<float> scales_;        // [rows, groups]; empty until it is needed
-  std::vector<uint8_t> known_;       // by chunk of groups: whether its scales are
+  std::vector<float> scales_;   // [rows, groups]; empty until it is needed
+  std::vector<uint8_t> known_;  // by chunk of groups: whether its scales are
   uint32_t scale_sources_ = 0;
   uint32_t scale_sources_read_ = 0;
 };
@@ -52,7 +52,6 @@ class Q4Matrix : public std::enable_shared_from_this<Q4Matrix> {
 ByteSourcePtr float_bytes(WeightPtr weight, pte::GraphDtype dtype, unsigned threads);
 
 // Calls work(i) for each i below count on that many threads; the first error comes back.
-Status parallel_for(uint64_t count, unsigned threads,
-                    const std::function<Status(uint64_t)>& work);
+Status parallel_for(uint64_t count, unsigned threads, const std::function<Status(uint64_t)>& work);
 
 }  // namespace ptero::convert

@@ -106,8 +106,7 @@ Status dequantize(TensorType type, std::span<const std::byte> blocks, std::span<
   const Expand expand = expander_of(type);
   const BlockLayout* layout = layout_of(type);
   PTERO_REJECT_IF(expand == nullptr || layout == nullptr, unsupported,
-                  "Weights of the type {} cannot be read.",
-                  layout == nullptr ? "?" : layout->name);
+                  "Weights of the type {} cannot be read.", layout == nullptr ? "?" : layout->name);
   const size_t count = blocks.size() / layout->bytes;
   PTERO_REJECT_IF(blocks.size() % layout->bytes != 0 || out.size() != count * layout->elements,
                   internal, "{} bytes of {} do not make {} elements.", blocks.size(), layout->name,

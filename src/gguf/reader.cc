@@ -210,17 +210,18 @@ class Reader {
       PTERO_ASSIGN_OR_RETURN(const auto dim, in_.number<uint64_t>({"dimension", name, i}));
       PTERO_REJECT_IF(dim == 0, invalid_program, "Dimension {} of {} is 0.", i, name);
       const std::optional<uint64_t> product = checked_mul(tensor.elements_, dim);
-      PTERO_REJECT_IF(!product, invalid_program,
-                      "The number of elements of {} does not fit into 64 bits (dimension {} is {}).",
-                      name, i, dim);
+      PTERO_REJECT_IF(
+          !product, invalid_program,
+          "The number of elements of {} does not fit into 64 bits (dimension {} is {}).", name, i,
+          dim);
       tensor.elements_ = *product;
       tensor.dims.push_back(dim);
     }
     PTERO_ASSIGN_OR_RETURN(const auto type, in_.number<uint32_t>({"type", name}));
     tensor.type = static_cast<TensorType>(type);
     const BlockLayout* layout = layout_of(tensor.type);
-    PTERO_REJECT_IF(layout == nullptr, invalid_program, "The type ({}) of {} is none that is known.",
-                    type, name);
+    PTERO_REJECT_IF(layout == nullptr, invalid_program,
+                    "The type ({}) of {} is none that is known.", type, name);
     PTERO_REJECT_IF(tensor.dims[0] % layout->elements != 0, invalid_program,
                     "The rows of {} ({} elements) are no whole blocks of {} ({} elements).", name,
                     tensor.dims[0], layout->name, layout->elements);
@@ -238,8 +239,7 @@ class Reader {
       return ok_status();
     }
     const uint64_t size = in_.file().size();
-    const std::optional<uint64_t> start =
-        checked_round_up<uint64_t>(in_.offset(), out_.alignment);
+    const std::optional<uint64_t> start = checked_round_up<uint64_t>(in_.offset(), out_.alignment);
     PTERO_REJECT_IF(!start || *start > size, invalid_program,
                     "The data of the tensors would start at byte {}, behind the file's {} bytes.",
                     start.value_or(UINT64_MAX), size);
