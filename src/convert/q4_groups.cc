@@ -13,19 +13,32 @@ namespace {
 constexpr std::array<float, 16> kSteps = {-8.0f, -7.7f, -7.4f, -7.1f, -8.3f, -8.6f, -8.9f, -9.4f,
                                           7.0f,  7.3f,  6.7f,  7.6f,  7.9f,  8.3f,  6.4f,  -6.7f};
 
-// Nibbles as floats, so that the loops below become vector instructions.
-struct Steps {
+// Truncation rounds what is never negative.
+int32_t nibble_of(float x, float inverse) {
+  return static_cast<int32_t>(std::min(std::max(x * inverse + 8.5f, 0.0f), 15.5f));
+}
+
+// What the squared error of nibbles depends on: the best scale for them is xq / qq, and the error
+// with it is xx - xq * xq / qq. Sums in lanes, so that the loops become vector instructions.
+struct Sums {
   float xq = 0;
   float qq = 0;
 };
-Steps round_to_steps(const float* x, float inverse) {
-  Steps sums;
-  for (uint32_t i = 0; i < kGroupSize; ++i) {
-    // Truncation rounds what is never negative.
-    const float shifted = std::min(std::max(x[i] * inverse + 8.5f, 0.0f), 15.5f);
-    const float q = static_cast<float>(static_cast<int32_t>(shifted)) - 8.0f;
-    sums.xq += x[i] * q;
-    sums.qq += q * q;
+Sums sums_of(const std::array<float, kGroupSize>& x, float inverse) {
+  constexpr size_t kLanes = 8;
+  std::array<float, kLanes> xq = {};
+  std::array<float, kLanes> qq = {};
+  for (size_t i = 0; i < kGroupSize; i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const float q = static_cast<float>(nibble_of(x[i + lane], inverse)) - 8.0f;
+      xq[lane] += x[i + lane] * q;
+      qq[lane] += q * q;
+    }
+  }
+  Sums sums;
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    sums.xq += xq[lane];
+    sums.qq += qq[lane];
   }
   return sums;
 }
@@ -45,12 +58,11 @@ Q4Group nearest_group(std::span<const float, kGroupSize> given) {
   if (std::fabs(largest) < 1e-36f) {
     return group;
   }
-  // For given nibbles the best scale is xq / qq, and the error is xx - xq * xq / qq.
   float best = -1;
   float best_inverse = 0;
   for (const float steps : kSteps) {
     const float inverse = steps / largest;
-    const Steps sums = round_to_steps(x.data(), inverse);
+    const Sums sums = sums_of(x, inverse);
     const float gain = sums.qq > 0 ? sums.xq * (sums.xq / sums.qq) : 0;
     if (gain > best) {
       best = gain;
@@ -58,12 +70,9 @@ Q4Group nearest_group(std::span<const float, kGroupSize> given) {
       group.scale = sums.qq > 0 ? sums.xq / sums.qq : 0;
     }
   }
-  for (uint32_t i = 0; i < kGroupSize; i += 2) {
-    const auto nibble = [&](uint32_t k) {
-      const float shifted = std::min(std::max(x[k] * best_inverse + 8.5f, 0.0f), 15.5f);
-      return static_cast<uint32_t>(shifted);
-    };
-    group.bytes[i / 2] = static_cast<uint8_t>(nibble(i) | nibble(i + 1) << 4);
+  for (size_t i = 0; i < kGroupSize; i += 2) {
+    group.bytes[i / 2] = static_cast<uint8_t>(nibble_of(x[i], best_inverse) |
+                                              nibble_of(x[i + 1], best_inverse) << 4);
   }
   return group;
 }
