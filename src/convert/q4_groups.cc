@@ -15,7 +15,9 @@ constexpr std::array<float, 16> kSteps = {-8.0f, -7.7f, -7.4f, -7.1f, -8.3f, -8.
 
 // Truncation rounds what is never negative.
 int32_t nibble_of(float x, float inverse) {
-  return static_cast<int32_t>(std::min(std::max(x * inverse + 8.5f, 0.0f), 15.5f));
+  const float shifted = x * inverse + 8.5f;
+  const float low = shifted > 0.0f ? shifted : 0.0f;
+  return static_cast<int32_t>(low < 15.5f ? low : 15.5f);
 }
 
 // What the squared error of nibbles depends on: the best scale for them is xq / qq, and the error
@@ -26,13 +28,16 @@ struct Sums {
 };
 Sums sums_of(const std::array<float, kGroupSize>& x, float inverse) {
   constexpr size_t kLanes = 8;
+  std::array<float, kGroupSize> q;
+  for (size_t i = 0; i < kGroupSize; ++i) {
+    q[i] = static_cast<float>(nibble_of(x[i], inverse)) - 8.0f;
+  }
   std::array<float, kLanes> xq = {};
   std::array<float, kLanes> qq = {};
   for (size_t i = 0; i < kGroupSize; i += kLanes) {
     for (size_t lane = 0; lane < kLanes; ++lane) {
-      const float q = static_cast<float>(nibble_of(x[i + lane], inverse)) - 8.0f;
-      xq[lane] += x[i + lane] * q;
-      qq[lane] += q * q;
+      xq[lane] += x[i + lane] * q[i + lane];
+      qq[lane] += q[i + lane] * q[i + lane];
     }
   }
   Sums sums;
