@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Converted models on a device against a float64 evaluation of the GGUF file's own weights: a
 // prompt in pieces, then one token a run.
-#include "convert/convert.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include <doctest/doctest.h>
 
+#include "convert/convert.h"
 #include "convert/test_model.h"
 #include "gguf/reader.h"
 #include "gpu/testing/test_device.h"
@@ -65,18 +64,18 @@ void check_model(TestModel model, const ConvertOptions& options, double toleranc
   const pte::Program program = must(pte::read_program(ByteRange::whole(bytes)));
   pte::DataMap data;
   REQUIRE(data.add(program).ok());
-  const auto method = must(gpu::wait_for(MethodModel::load(
-      shared_device(), program, data, "forward", ops::all_operators(), ops::host_operators(),
-      passes::standard_passes())));
+  const auto method = must(gpu::wait_for(
+      MethodModel::load(shared_device(), program, data, "forward", ops::all_operators(),
+                        ops::host_operators(), passes::standard_passes())));
   const auto session = must(MethodSession::create(method));
   const std::vector<int64_t> tokens = {3, 41, 7, 7, 19, 0, 49, 23, 11};
   size_t at = 0;
   for (const size_t count : {5, 2, 1, 1}) {
     const auto first = tokens.begin() + static_cast<ptrdiff_t>(at);
     const std::vector<int64_t> piece(first, first + static_cast<ptrdiff_t>(count));
-    const auto outputs = must(gpu::wait_for(
-        session->run({longs(Shape{1, static_cast<uint32_t>(count)}, piece),
-                      longs(Shape{1}, {static_cast<int64_t>(at)})})));
+    const auto outputs =
+        must(gpu::wait_for(session->run({longs(Shape{1, static_cast<uint32_t>(count)}, piece),
+                                         longs(Shape{1}, {static_cast<int64_t>(at)})})));
     at += count;
     CAPTURE(at);
     const std::vector<int64_t> so_far(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(at));

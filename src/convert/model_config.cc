@@ -53,7 +53,7 @@ class ConfigReader {
   Status read_architecture() {
     PTERO_ASSIGN_OR_RETURN(const auto type, file_.text("general.type"));
     PTERO_REJECT_IF(type && *type != "model", unsupported,
-                    "The GGUF file holds a {} (general.type), not a model.", *type);
+                    "The GGUF file holds no model (general.type is {:?}).", *type);
     PTERO_ASSIGN_OR_RETURN(const auto name, file_.text("general.architecture"));
     PTERO_REJECT_IF(!name, invalid_program, "The key general.architecture is missing.");
     const auto found = std::ranges::find(kArchitectures, *name, &Architecture::name);

@@ -10,8 +10,10 @@ namespace {
 
 // Where the element of the largest magnitude lands, in steps. Beyond 8 and 7 it is cut off, which
 // costs it and helps all others. One sign reaches -8, the other 7.
-constexpr std::array<float, 16> kSteps = {-8.0f, -7.7f, -7.4f, -7.1f, -8.3f, -8.6f, -8.9f, -9.4f,
-                                          7.0f,  7.3f,  6.7f,  7.6f,  7.9f,  8.3f,  6.4f,  -6.7f};
+// With these ten the squared error of normally distributed numbers is half a percent above that of
+// the best of a thousand.
+constexpr std::array<float, 10> kSteps = {-8.0f, -7.6f, -7.2f, -8.4f, -8.8f,
+                                          7.0f,  7.4f,  6.6f,  7.8f,  8.2f};
 
 // Truncation rounds what is never negative.
 int32_t nibble_of(float x, float inverse) {
@@ -53,26 +55,34 @@ Sums sums_of(const std::array<float, kGroupSize>& x, float inverse) {
 Q4Group nearest_group(std::span<const float, kGroupSize> given) {
   std::array<float, kGroupSize> x;
   float largest = 0;
-  for (uint32_t i = 0; i < kGroupSize; ++i) {
+  for (size_t i = 0; i < kGroupSize; ++i) {
     x[i] = std::isfinite(given[i]) ? given[i] : 0.0f;
     largest = std::fabs(x[i]) > std::fabs(largest) ? x[i] : largest;
   }
   Q4Group group;
   group.bytes.fill(0x88);
-  // The inverse of what is smaller is infinite.
-  if (std::fabs(largest) < 1e-36f) {
+  if (largest == 0) {
     return group;
+  }
+  // Brings the largest near 1, so that no square is too large or too small.
+  int exponent = 0;
+  (void)std::frexp(largest, &exponent);
+  exponent = std::clamp(exponent, -120, 126);
+  const float factor = std::ldexp(1.0f, -exponent);
+  largest *= factor;
+  for (float& value : x) {
+    value *= factor;
   }
   float best = -1;
   float best_inverse = 0;
   for (const float steps : kSteps) {
     const float inverse = steps / largest;
     const Sums sums = sums_of(x, inverse);
-    const float gain = sums.qq > 0 ? sums.xq * (sums.xq / sums.qq) : 0;
+    const float gain = sums.xq * (sums.xq / sums.qq);
     if (gain > best) {
       best = gain;
       best_inverse = inverse;
-      group.scale = sums.qq > 0 ? sums.xq / sums.qq : 0;
+      group.scale = std::ldexp(sums.xq / sums.qq, exponent);
     }
   }
   for (size_t i = 0; i < kGroupSize; i += 2) {

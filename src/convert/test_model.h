@@ -31,7 +31,7 @@ struct TestModel {
   uint32_t trained_context = 64;
   double rope_base = 10000;
   bool tied = true;
-  bool biases = false;       // of queries, keys and values
+  bool biases = false;      // of queries, keys and values
   bool head_norms = false;  // of queries and keys
   bool rope_factors = false;
   TensorType type = TensorType::q4_0;  // of matrices: q4_0, f16 or f32

@@ -18,8 +18,8 @@ Status run(const char* in, const char* out) {
   for (const gguf::TensorInfo& tensor : file.tensors) {
     const size_t start = all.size();
     all.resize(start + tensor.elements());
-    PTERO_RETURN_IF_ERROR(gguf::dequantize(tensor.type, tensor.data.view().value(),
-                                           std::span(all).subspan(start)));
+    PTERO_RETURN_IF_ERROR(
+        gguf::dequantize(tensor.type, tensor.data.view().value(), std::span(all).subspan(start)));
   }
   const auto bytes = std::as_bytes(std::span(all));
   return write_file(out, *borrow_bytes(bytes));
