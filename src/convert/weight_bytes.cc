@@ -162,8 +162,9 @@ Status Q4Matrix::read_scales(bool transposed, uint64_t offset, std::span<std::by
   }
   const uint64_t size = groups() * (transposed ? padded_rows() : rows) * sizeof(float);
   if (end == size && ++scale_sources_read_ == scale_sources_) {
-    scales_ = {};
-    known_ = {};
+    // Assigning {} would keep the memory.
+    scales_ = std::vector<float>();
+    known_ = std::vector<uint8_t>();
     scale_sources_read_ = 0;
   }
   return ok_status();
