@@ -30,6 +30,7 @@ struct ConvertFlags {
   uint32_t context = 0;  // 0: not given
   uint32_t max_seq = convert::ConvertOptions().max_seq;
   std::string weights = "q4";
+  std::string head;  // as the others
   bool report = false;
 };
 
@@ -89,6 +90,11 @@ Result<ConvertedProgram> make(const ConvertFlags& flags) {
                   "One of a GGUF file and --random says what to convert.");
   convert::ConvertOptions options;
   PTERO_ASSIGN_OR_RETURN(options.weights, weight_format(flags.weights));
+  PTERO_REJECT_IF(!flags.head.empty() && flags.head != "q4" && flags.head != "f32",
+                  invalid_argument, "--head ({}) is neither q4 nor f32.", flags.head);
+  PTERO_REJECT_IF(!flags.head.empty() && options.weights != WeightFormat::q4, invalid_argument,
+                  "--head ({}) is for q4 weights; these are {}.", flags.head, flags.weights);
+  options.float_head = flags.head == "f32";
   if (flags.context != 0) {
     options.context = flags.context;
   }
@@ -177,6 +183,11 @@ void add_convert(CLI::App& app, Outcome& outcome) {
       ->add_option("--weights", flags->weights,
                    "q4 (4-bit groups of 32), f16 (half precision throughout) or f32")
       ->capture_default_str()
+      ->type_name("FORMAT");
+  command
+      ->add_option("--head", flags->head,
+                   "with q4 weights, the matrix that makes the logits: q4 (default) or f32, which "
+                   "is finer and takes eight times the memory")
       ->type_name("FORMAT");
   command
       ->add_option("--random", flags->random,

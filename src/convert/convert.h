@@ -31,6 +31,9 @@ struct ConvertOptions {
   // Most tokens of one run plus 1, as the exporter counts; at most the context.
   uint32_t max_seq = 512;
   WeightFormat weights = WeightFormat::q4;
+  // With 4-bit weights, the head in float32: nearer to a file that keeps its head finer, at eight
+  // times the bytes a token reads of it. A tied embedding stays 4-bit and is then stored besides.
+  bool float_head = false;
   unsigned threads = 0;  // 0: as many as there are cores
 };
 

@@ -127,6 +127,10 @@ TEST_CASE("f16 weights") {
   check_model(std::move(model), {.max_seq = 8, .weights = WeightFormat::f16}, 0.02);
 }
 
+TEST_CASE("a head in float32 beside 4-bit weights") {
+  check_model({}, {.max_seq = 8, .float_head = true}, 1e-5);
+}
+
 TEST_CASE("an odd vocabulary") {
   TestModel model;
   model.vocabulary = 51;

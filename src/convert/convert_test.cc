@@ -296,6 +296,15 @@ TEST_CASE("f32 and f16 weights are plain linears") {
   CHECK(f16.program.plans[0].delegates[0].compile_specs[1].value[0] == std::byte{1});
 }
 
+TEST_CASE("a head in float32") {
+  const Read read = converted({}, {.float_head = true});
+  const auto& head = read.graph.chain.back();
+  CHECK(head.name == "aten.linear.default");
+  CHECK(read.constant(head.args[1]).named_key == "token_embd.weight");
+  CHECK(read.call("et_vk.embedding_q4gsw.default").args.size() == 6);
+  CHECK(read.count("et_vk.linear_q4gsw.default") == 2 * 7);
+}
+
 TEST_CASE("limits of the options") {
   TestModel model;
   model.make();

@@ -32,6 +32,7 @@ class ModelWriter {
   ModelWriter(const ModelConfig& config, const ConvertOptions& options, WeightSet& weights)
       : c_(config),
         q4_(options.weights == WeightFormat::q4),
+        q4_head_(q4_ && !options.float_head),
         dtype_(options.weights == WeightFormat::f16 ? GraphDtype::float16 : GraphDtype::float32),
         threads_(options.threads != 0 ? options.threads
                                       : std::max(1u, std::thread::hardware_concurrency())),
@@ -218,16 +219,17 @@ class ModelWriter {
   // rows].
   Result<Id> write_linear(Id x, const std::string& name, uint32_t rows, uint32_t columns,
                           const Dims& shape) {
+    const bool steps = !shape.empty();
+    const bool q4 = steps ? q4_ : q4_head_;
     const std::string weight = part(name, ".weight");
     const uint32_t padded = (rows + 3) / 4 * 4;
     Id bias = 0;
     if (weights_.has(part(name, ".bias"))) {
-      PTERO_ASSIGN_OR_RETURN(bias, vector(part(name, ".bias"), rows, q4_ ? padded : rows));
+      PTERO_ASSIGN_OR_RETURN(bias, vector(part(name, ".bias"), rows, q4 ? padded : rows));
     } else {
       bias = g_.none();
     }
-    const bool steps = !shape.empty();
-    if (q4_) {
+    if (q4) {
       PTERO_ASSIGN_OR_RETURN(Q4Entry * entry, q4_matrix(weight, rows, columns));
       PTERO_ASSIGN_OR_RETURN(const Id nibbles, q4_nibbles(weight, *entry));
       const auto groups = static_cast<uint32_t>(entry->matrix->groups());
@@ -369,6 +371,7 @@ class ModelWriter {
 
   const ModelConfig& c_;
   bool q4_;
+  bool q4_head_;
   GraphDtype dtype_;
   unsigned threads_;
   WeightSet& weights_;

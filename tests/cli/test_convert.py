@@ -62,6 +62,8 @@ def test_converting_twice_gives_the_same_bytes(ptero_without_adapter, model, tmp
     ([], 2, "One of a GGUF file and --random"),
     (["{model}", "--random", "llama-1b"], 2, "One of a GGUF file and --random"),
     (["{model}", "--weights", "q5"], 2, "--weights (q5) is none of q4, f16 and f32."),
+    (["{model}", "--head", "f16"], 2, "--head (f16) is neither q4 nor f32."),
+    (["{model}", "--head", "f32", "--weights", "f16"], 2, "--head (f32) is for q4 weights"),
     (["{model}", "--context", "65"], 2, "(65) exceeds what the model was trained for (64)"),
     (["{model}", "--max-seq", "1"], 2, "(1) is below 2"),
     (["--random", "llama-7"], 2, "There is no random model \"llama-7\""),
