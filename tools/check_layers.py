@@ -17,7 +17,7 @@ LEVELS = {
     "gpu": 1, "pte": 1, "gguf": 1, "text": 1,
     "graph": 2,
     "ops": 3, "passes": 3,
-    "llm": 4,
+    "llm": 4, "convert": 4,
 }
 # Headers generated from schema/*.fbs; the readers and writers of files are the only users.
 SCHEMA_USERS = {"pte"}
