@@ -72,7 +72,7 @@ demo_chat() {
   say ''
   say "== ptero generate $model -p 'What is the capital of France?'"
   with_adapters build/release/ptero generate "$model" --temp 0 -n 100 \
-    -p "What is the capital of France? Answer in one sentence, and say one thing to see there."
+    -p "What is the capital of France?"
   say ''
   say "Talk with it: build/release/ptero chat $model"
 }
