@@ -115,6 +115,9 @@ TEST_CASE("chat template: mistakes have a line and a sentence") {
       {"{% for a, b in [1] %}{% endfor %}", "Chat template, line 1: an integer has no elements."},
       {"{% for a, b in [[1]] %}{% endfor %}",
        "Chat template, line 1: 2 values are wanted, but there are 1."},
+      {"{{ {1: 2, 'a': 1} | dictsort }}",
+       "Chat template, line 1: values that are neither all numbers nor all strings are not "
+       "sorted."},
       {"\xFF", "Chat template (1 bytes) is not UTF-8."},
   };
   for (const auto& wrong : kCases) {
