@@ -66,6 +66,20 @@ TEST_CASE("tokenizer: byte-level BPE merges by rank, and text comes back") {
   CHECK(!tokenizer->token(1u << 31));
 }
 
+TEST_CASE("tokenizer: the earlier merge comes first, then the one on the left") {
+  const auto with = [](std::string_view merges) {
+    const auto tokenizer = Tokenizer::from_json(fmt::format(
+        R"({{"model":{{"type":"BPE","vocab":{{"a":0,"b":1,"c":2,"ab":3,"bc":4,"aa":5}},"merges":[{}]}}}})",
+        merges));
+    REQUIRE(tokenizer.ok());
+    return *tokenizer;
+  };
+  CHECK(encode(with(R"("a b","b c","a a")"), "abc") == Ids{3, 2});
+  CHECK(encode(with(R"("b c","a b","a a")"), "abc") == Ids{0, 4});
+  CHECK(encode(with(R"("a a")"), "aaaaa") == Ids{5, 5, 0});
+  CHECK(encode(with(R"("a b","a a")"), "aaab") == Ids{5, 3});
+}
+
 TEST_CASE("tokenizer: special tokens in text are tokens only if asked for") {
   const auto tokenizer = Tokenizer::from_json(byte_level_json());
   REQUIRE(tokenizer.ok());
