@@ -76,8 +76,8 @@ std::vector<AddedTokens::Part> AddedTokens::split(std::string_view text, bool no
       start = std::max(done, trim_white_space(text.substr(0, start)));
     }
     if (token.rstrip) {
+      // The library then still finds tokens in the white space that this one took; so do we.
       end += skip_white_space(text.substr(end));
-      at = end;
     }
     if (done < start) {
       parts.push_back({text.substr(done, start - done), std::nullopt});

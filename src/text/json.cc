@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "text/json.h"
 
+#include <algorithm>
 #include <limits>
 
 #include <nlohmann/json.hpp>
@@ -147,7 +148,7 @@ Result<JsonValue> parse_json(std::string_view bytes, std::string_view what) {
       return make_error(ErrorCode::invalid_program, "{} {}.", what, builder.limit());
     }
     return make_error(ErrorCode::invalid_program, "{} is not valid JSON at byte {} of {}.", what,
-                      builder.position(), bytes.size());
+                      std::min(builder.position(), bytes.size()), bytes.size());
   }
   return builder.take();
 }

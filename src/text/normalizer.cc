@@ -127,12 +127,16 @@ std::string map_characters(std::string_view text, Map&& map) {
   return out;
 }
 
-std::string strip_accents(std::string_view text) {
-  return map_characters(text, [](std::string& out, uint32_t c) {
-    if (!is_mark(c)) {
+std::string without(bool (*kind)(uint32_t), std::string_view text) {
+  return map_characters(text, [kind](std::string& out, uint32_t c) {
+    if (!kind(c)) {
       append_utf8(out, c);
     }
   });
+}
+
+std::string strip_accents(std::string_view text) {
+  return without(is_mark, text);
 }
 
 std::string nmt(std::string_view text) {
@@ -154,8 +158,9 @@ class Bert : public Normalizer {
       : clean_(clean), chinese_(chinese), accents_(accents), lower_(lower) {}
   Status apply(std::string& text, size_t limit) const override {
     text = map_characters(text, [&](std::string& out, uint32_t c) {
-      const bool white = c == '\t' || c == '\n' || c == '\r' || is_white_space(c);
-      if (clean_ && (c == 0 || c == 0xFFFD || (is_other(c) && !white))) {
+      const bool line = c == '\t' || c == '\n' || c == '\r';
+      const bool white = line || is_white_space(c);
+      if (clean_ && (c == 0 || c == 0xFFFD || (is_other(c) && !line))) {
         return;
       }
       if (clean_ && white) {
@@ -170,7 +175,7 @@ class Bert : public Normalizer {
     });
     if (accents_) {
       PTERO_ASSIGN_OR_RETURN(text, normal_form(text, NormalForm::nfd));
-      text = strip_accents(text);
+      text = without(is_nonspacing_mark, text);
     }
     if (lower_) {
       text = lower_case(text);

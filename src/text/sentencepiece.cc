@@ -300,7 +300,7 @@ Result<PartsPtr> read_sentencepiece(std::string_view bytes) {
     PTERO_REJECT_IF(vocabulary->id(piece.text).has_value(), invalid_program,
                     "Piece {} ({}) of the SentencePiece model is there twice.", id, piece.text);
     PTERO_RETURN_IF_ERROR(vocabulary->add(piece.text, id));
-    if (piece.type == kControl || piece.type == kUnknown) {
+    if (piece.type == kControl) {
       const AddedToken token{.content = std::string(piece.text), .id = id, .special = true};
       PTERO_RETURN_IF_ERROR(parts->added.add(token, nullptr));
     }

@@ -182,12 +182,15 @@ bool is_letter(uint32_t c) {
 }
 
 bool is_mark(uint32_t c) {
+  return between(category(c), UTF8PROC_CATEGORY_MN, UTF8PROC_CATEGORY_ME);
+}
+
+bool is_nonspacing_mark(uint32_t c) {
   return category(c) == UTF8PROC_CATEGORY_MN;
 }
 
 bool is_other(uint32_t c) {
-  const utf8proc_category_t kind = category(c);
-  return kind == UTF8PROC_CATEGORY_CN || between(kind, UTF8PROC_CATEGORY_CC, UTF8PROC_CATEGORY_CO);
+  return between(category(c), UTF8PROC_CATEGORY_CC, UTF8PROC_CATEGORY_CO);
 }
 
 bool is_cjk(uint32_t c) {

@@ -36,14 +36,15 @@ inline size_t utf8_size(std::string_view text, size_t position) {
   return size < text.size() - position ? size : text.size() - position;
 }
 
-bool is_white_space(uint32_t code_point);  // the property White_Space
-bool is_word(uint32_t code_point);         // letters, marks, numbers, connectors
-bool is_punctuation(uint32_t code_point);  // category P, and the symbols of ASCII
-bool is_numeric(uint32_t code_point);      // category N
-bool is_letter(uint32_t code_point);       // category L
-bool is_mark(uint32_t code_point);         // category Mn
-bool is_other(uint32_t code_point);        // category C
-bool is_cjk(uint32_t code_point);          // the ideographs of BERT's list
+bool is_white_space(uint32_t code_point);      // the property White_Space
+bool is_word(uint32_t code_point);             // letters, marks, numbers, connectors
+bool is_punctuation(uint32_t code_point);      // category P, and the symbols of ASCII
+bool is_numeric(uint32_t code_point);          // category N
+bool is_letter(uint32_t code_point);           // category L
+bool is_mark(uint32_t code_point);             // category M
+bool is_nonspacing_mark(uint32_t code_point);  // category Mn
+bool is_other(uint32_t code_point);            // category C, without what is not assigned
+bool is_cjk(uint32_t code_point);              // the ideographs of BERT's list
 
 // Position after the white space at the start, and of the white space at the end, of valid UTF-8.
 size_t skip_white_space(std::string_view text);

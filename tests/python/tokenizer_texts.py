@@ -63,7 +63,8 @@ def texts(count: int, seed: int = 1) -> list[bytes]:
     rng = random.Random(seed)
     made = []
     for _ in range(count):
-        data = one(rng).encode("utf-8", "replace")
+        # A punctuation mark of Unicode 14, newer than the tables of the tokenizers library.
+        data = one(rng).replace("\u061d", "").encode("utf-8", "replace")
         if data and rng.randrange(12) == 0:
             broken = bytearray(data)
             for _ in range(rng.randrange(1, 4)):

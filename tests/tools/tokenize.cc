@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Strings in, ids out, for tests/python/test_tokenizers.py.
 //
-//   tokenize FILE encode [--special] [--no-parse] [--time]
+//   tokenize FILE encode [--special] [--no-parse] [--time] [--pattern PATTERN_OF_TIKTOKEN]
 //     stdin: strings, each after its length in bytes (u32, little endian)
 //     stdout: for each its ids, after their number (u32 all)
 //   tokenize FILE decode [--skip-special]
@@ -116,7 +116,14 @@ int main(int argc, char** argv) {
     return render(text);
   }
   const auto start = std::chrono::steady_clock::now();
-  const auto tokenizer = Tokenizer::from_bytes(text);
+  ptero::text::TiktokenOptions tiktoken;
+  for (size_t i = 3; i + 1 < args.size(); ++i) {
+    if (args[i] == "--pattern") {
+      tiktoken.pattern = args[i + 1];
+    }
+  }
+  const auto tokenizer = tiktoken.pattern.empty() ? Tokenizer::from_bytes(text)
+                                                  : Tokenizer::from_tiktoken(text, tiktoken);
   if (!tokenizer.ok()) {
     return fail(tokenizer.error());
   }

@@ -160,7 +160,7 @@ Value Interpreter::function(std::string_view name, const Arguments& given) {
     }
     const std::string& text = *format->string;
     for (size_t i = 0; (i = text.find('%', i)) != std::string::npos; i += 2) {
-      i += i + 1 < text.size() && text[i + 1] == '-' ? 1 : 0;
+      i += i + 1 < text.size() && text[i + 1] == '-' ? size_t{1} : 0;
       constexpr std::string_view kKnown = "aAbBcdDeFHIjmMnpRSTuUVwWxXyYzZ%";
       if (i + 1 >= text.size() || kKnown.find(text[i + 1]) == std::string_view::npos) {
         return fail(fmt::format("strftime_now() has the unknown format ({})", text));

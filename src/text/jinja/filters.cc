@@ -233,7 +233,11 @@ Value Interpreter::list_filter(std::string_view name, const Value& input, const 
       return items;
     }
     List keys;
-    for (const Value& key : *sorted(method(input, "keys", {}, known), {}).list) {
+    const Value names = sorted(method(input, "keys", {}, known), {});
+    if (heap_.failed()) {
+      return {};
+    }
+    for (const Value& key : *names.list) {
       keys.push_back(heap_.list({key, subscript(input, key)}));
     }
     return heap_.list(std::move(keys));

@@ -248,7 +248,7 @@ Result<Template> parse_template(std::string_view source) {
   for (size_t i = 0; i < source.size(); ++i) {
     if (source[i] == '\r') {
       made.source += '\n';
-      i += i + 1 < source.size() && source[i + 1] == '\n' ? 1 : 0;
+      i += i + 1 < source.size() && source[i + 1] == '\n' ? size_t{1} : 0;
     } else {
       made.source += source[i];
     }
