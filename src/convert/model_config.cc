@@ -153,6 +153,9 @@ class ConfigReader {
     PTERO_REJECT_IF(out_.head_dim % 4 != 0, unsupported,
                     "The size of a head ({}) is no multiple of 4, which cannot be converted.",
                     out_.head_dim);
+    PTERO_REJECT_IF(uint64_t{out_.heads} * out_.head_dim > kMaxWidth, invalid_program,
+                    "The heads ({} of {}) together exceed the limit ({}).", out_.heads,
+                    out_.head_dim, kMaxWidth);
     PTERO_ASSIGN_OR_RETURN(const auto epsilon,
                            file_.number(key("attention.layer_norm_rms_epsilon")));
     PTERO_REJECT_IF(!epsilon, invalid_program, "The key {} is missing.",

@@ -124,6 +124,13 @@ const Refusal kRefusals[] = {
     {"a width that heads do not divide",
      [](TestModel& m) { replace_u32(m, "llama.embedding_length", 66); },
      "The width (66) is no multiple of the number of heads (4).", kWrong},
+    {"heads that are too large together",
+     [](TestModel& m) {
+       replace_u32(m, "llama.attention.head_count", 1u << 16);
+       m.file.u32("llama.attention.key_length", 1u << 16);
+       m.file.u32("llama.attention.value_length", 1u << 16);
+     },
+     "The heads (65536 of 65536) together exceed the limit (1048576).", kWrong},
     {"no epsilon", [](TestModel& m) { drop_key(m, "llama.attention.layer_norm_rms_epsilon"); },
      "The key llama.attention.layer_norm_rms_epsilon is missing.", kWrong},
     {"a negative epsilon",
