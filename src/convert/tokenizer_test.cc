@@ -83,6 +83,16 @@ TEST_CASE("what the splitters differ in") {
   CHECK(contains(qwen.tokenizer, R"("post_processor":null)"));
 }
 
+TEST_CASE("a file that does not say how text is split gets the default, and a note") {
+  TestFile made = byte_level("smollm");
+  made.keys.erase(made.keys.begin() + 1);
+  const TokenizerFiles files = must_read(made);
+  CHECK(contains(files.tokenizer, R"("Regex":"[0-9][0-9][0-9]"})"));
+  CHECK(files.note.starts_with("The GGUF file does not say how its tokenizer splits text"));
+  CHECK(must_read(byte_level("default")).tokenizer == files.tokenizer);
+  CHECK(must_read(byte_level("default")).note.empty());
+}
+
 TEST_CASE("an unknown splitter leaves the tokenizer out and says so") {
   const TokenizerFiles files = must_read(byte_level("poro-chat"));
   CHECK(!files.tokenizer);
