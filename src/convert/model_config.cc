@@ -224,9 +224,9 @@ class ConfigReader {
       return ok_status();
     }
     PTERO_REJECT_IF(
-        tensor->type != gguf::TensorType::f32 || tensor->elements() != out_.frequencies.size(),
+        tensor->type != gguf::TensorType::f32 || tensor->elements != out_.frequencies.size(),
         invalid_program, "The tensor rope_freqs.weight has {} elements of {} instead of {} of F32.",
-        tensor->elements(), gguf::layout_of(tensor->type)->name, out_.frequencies.size());
+        tensor->elements, gguf::layout_of(tensor->type)->name, out_.frequencies.size());
     std::vector<float> factors(out_.frequencies.size());
     PTERO_RETURN_IF_ERROR(tensor->data.read(0, std::as_writable_bytes(std::span(factors))));
     for (size_t i = 0; i < factors.size(); ++i) {
