@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -279,6 +280,9 @@ class TokenizerReader {
                     "The number of scores ({}) is not that of the tokens ({}).",
                     scores == nullptr ? 0 : scores->count, tokens_.size());
     PTERO_ASSIGN_OR_RETURN(const std::vector<float> values, gguf::floats_of(*scores));
+    const auto nan = std::ranges::find_if(values, [](float x) { return std::isnan(x); });
+    PTERO_REJECT_IF(nan != values.end(), invalid_program, "The score of token {} is no number.",
+                    nan - values.begin());
     std::string json = R"({"version":"1.0","truncation":null,"padding":null,)";
     write_added_tokens(json);
     const bool prepend = prefix.value_or(true);

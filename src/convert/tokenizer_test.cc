@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "convert/tokenizer.h"
 
+#include <cmath>
+
 #include <doctest/doctest.h>
 
 #include "convert/sentencepiece.h"
@@ -187,6 +189,8 @@ TEST_CASE("contradictions") {
   made = sentencepiece();
   made.keys.erase(made.keys.begin() + 3);
   CHECK(message(made) == "The number of scores (0) is not that of the tokens (8).");
+  made.numbers<float>("tokenizer.ggml.scores", ValueType::float32, {0, 0, 0, NAN, 0, 0, 0, 0});
+  CHECK(message(made) == "The score of token 3 is no number.");
 }
 
 TEST_CASE("JSON strings") {
