@@ -54,14 +54,14 @@ class InterruptScope {
   void (*before_term_)(int);
 };
 
-// A line on stderr each time another tenth is written.
+// A line on stderr each time another tenth of a large file is written.
 class Progress {
  public:
   explicit Progress(uint64_t size) : size_(size) {}
 
   void reached(uint64_t offset) {
-    const uint64_t tenth = size_ == 0 ? 10 : offset / (size_ / 10 + 1);
-    if (tenth > shown_) {
+    const uint64_t tenth = offset / (size_ / 10 + 1);
+    if (tenth > shown_ && size_ >= kLarge) {
       shown_ = tenth;
       fmt::print(stderr, "{} % of {:.1f} MiB\n", 10 * tenth,
                  static_cast<double>(size_) / (1 << 20));
@@ -69,6 +69,7 @@ class Progress {
   }
 
  private:
+  static constexpr uint64_t kLarge = uint64_t{32} << 20;
   uint64_t size_;
   uint64_t shown_ = 0;
 };

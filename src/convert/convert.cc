@@ -71,6 +71,9 @@ Result<ConvertedProgram> convert_gguf(const gguf::File& file, const ConvertOptio
   } else {
     report.notes.push_back(tokenizer.missing);
   }
+  if (!tokenizer.note.empty()) {
+    report.notes.push_back(tokenizer.note);
+  }
   if (tokenizer.chat_template && !tokenizer.chat_template->empty()) {
     texts.emplace_back(kChatTemplateKey, *std::move(tokenizer.chat_template));
   }

@@ -153,6 +153,9 @@ class ConfigReader {
     PTERO_REJECT_IF(out_.head_dim % 4 != 0, unsupported,
                     "The size of a head ({}) is no multiple of 4, which cannot be converted.",
                     out_.head_dim);
+    PTERO_REJECT_IF(uint64_t{out_.heads} * out_.head_dim > kMaxWidth, invalid_program,
+                    "The heads ({} of {}) together exceed the limit ({}).", out_.heads,
+                    out_.head_dim, kMaxWidth);
     PTERO_ASSIGN_OR_RETURN(const auto epsilon,
                            file_.number(key("attention.layer_norm_rms_epsilon")));
     PTERO_REJECT_IF(!epsilon, invalid_program, "The key {} is missing.",
@@ -221,9 +224,9 @@ class ConfigReader {
       return ok_status();
     }
     PTERO_REJECT_IF(
-        tensor->type != gguf::TensorType::f32 || tensor->elements() != out_.frequencies.size(),
+        tensor->type != gguf::TensorType::f32 || tensor->elements != out_.frequencies.size(),
         invalid_program, "The tensor rope_freqs.weight has {} elements of {} instead of {} of F32.",
-        tensor->elements(), gguf::layout_of(tensor->type)->name, out_.frequencies.size());
+        tensor->elements, gguf::layout_of(tensor->type)->name, out_.frequencies.size());
     std::vector<float> factors(out_.frequencies.size());
     PTERO_RETURN_IF_ERROR(tensor->data.read(0, std::as_writable_bytes(std::span(factors))));
     for (size_t i = 0; i < factors.size(); ++i) {

@@ -124,6 +124,39 @@ const Refusal kRefusals[] = {
     {"a width that heads do not divide",
      [](TestModel& m) { replace_u32(m, "llama.embedding_length", 66); },
      "The width (66) is no multiple of the number of heads (4).", kWrong},
+    {"heads that are too large together",
+     [](TestModel& m) {
+       replace_u32(m, "llama.attention.head_count", 1u << 16);
+       m.file.u32("llama.attention.key_length", 1u << 16);
+       m.file.u32("llama.attention.value_length", 1u << 16);
+     },
+     "The heads (65536 of 65536) together exceed the limit (1048576).", kWrong},
+    {"no number of heads",
+     [](TestModel& m) {
+       drop_key(m, "llama.attention.head_count_kv");
+       m.file.numbers<int32_t>("llama.attention.head_count_kv", gguf::ValueType::int32, {});
+     },
+     "The value of llama.attention.head_count_kv has no elements.", kWrong},
+    {"negative numbers of heads",
+     [](TestModel& m) {
+       drop_key(m, "llama.attention.head_count_kv");
+       m.file.numbers<int32_t>("llama.attention.head_count_kv", gguf::ValueType::int32, {-2, -2});
+     },
+     "The value of llama.attention.head_count_kv (-2) is negative.", kWrong},
+    {"numbers of heads for 5000 layers",
+     [](TestModel& m) {
+       drop_key(m, "llama.attention.head_count_kv");
+       m.file.numbers<int32_t>("llama.attention.head_count_kv", gguf::ValueType::int32,
+                               std::vector<int32_t>(5000, 2));
+     },
+     "The number of elements (5000) of llama.attention.head_count_kv exceeds the limit (4096).",
+     kWrong},
+    {"an embedding that is a vector",
+     [](TestModel& m) {
+       drop_tensor(m, "token_embd.weight");
+       m.file.tensor("token_embd.weight", {64}, std::vector<float>(64, 1.0f));
+     },
+     "The rows of token_embd.weight (0) do not lie between 1 and 16777216.", kWrong},
     {"no epsilon", [](TestModel& m) { drop_key(m, "llama.attention.layer_norm_rms_epsilon"); },
      "The key llama.attention.layer_norm_rms_epsilon is missing.", kWrong},
     {"a negative epsilon",

@@ -33,8 +33,9 @@ std::vector<std::pair<std::string_view, std::string_view>> merges_of_scores(
       }
     }
   }
-  // Among equals the longer left part, as the official converter orders them, then the lower ids.
-  std::ranges::stable_sort(merges, [&](const Merge& a, const Merge& b) {
+  // Among equals the longer parts, as the official converter orders them, then the lower ids: no
+  // two merges are equal.
+  std::ranges::sort(merges, [&](const Merge& a, const Merge& b) {
     const auto rank = [&](const Merge& m) {
       return std::tuple(-m.score, -static_cast<ptrdiff_t>(tokens[m.left].size()),
                         -static_cast<ptrdiff_t>(tokens[m.right].size()), m.left, m.right);

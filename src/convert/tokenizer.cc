@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -18,7 +19,8 @@ enum TokenType : int64_t { normal = 1, unknown = 2, control = 3, user_defined = 
 // Regular expressions that split text before byte pairs are merged, each with the models that use
 // it under their GGUF names.
 struct Splitter {
-  std::string_view pattern;  // of a Split; empty: that of GPT-2, inside of ByteLevel
+  // One Split after the other; none: that of GPT-2, inside of ByteLevel.
+  std::array<std::string_view, 4> patterns;
   bool digits = false;       // each digit is alone, first of all
   bool nfc = false;          // the text is composed first
   bool whole_words = false;  // a word that is a token is not merged from parts
@@ -31,19 +33,26 @@ struct Splitter {
 constexpr std::string_view kThreeDigits = PTERO_CONTRACTIONS PTERO_WORDS R"(\p{N}{1,3})" PTERO_REST;
 constexpr std::string_view kOneDigit = PTERO_CONTRACTIONS PTERO_WORDS R"(\p{N})" PTERO_REST;
 
+// What llama.cpp takes where a file does not say.
+constexpr std::string_view kDefault[] = {
+    R"([\p{P}\$\+<=>\^~\|]+)",
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))", R"(\p{N}+)",
+    R"([0-9][0-9][0-9])"};
+
 struct NamedSplitter {
   std::string_view name;
   Splitter splitter;
 };
 constexpr NamedSplitter kSplitters[] = {
-    {"gpt-2", {.pattern = ""}},
-    {"smollm", {.pattern = "", .digits = true}},
-    {"codeshell", {.pattern = "", .digits = true}},
-    {"llama-bpe", {.pattern = kThreeDigits, .whole_words = true, .starts = true}},
-    {"llama3", {.pattern = kThreeDigits, .whole_words = true, .starts = true}},
-    {"llama-v3", {.pattern = kThreeDigits, .whole_words = true, .starts = true}},
-    {"qwen2", {.pattern = kOneDigit, .nfc = true}},
-    {"deepseek-r1-qwen", {.pattern = kOneDigit, .nfc = true}},
+    {"default", {.patterns = {kDefault[0], kDefault[1], kDefault[2], kDefault[3]}}},
+    {"gpt-2", {}},
+    {"smollm", {.patterns = {}, .digits = true}},
+    {"codeshell", {.patterns = {}, .digits = true}},
+    {"llama-bpe", {.patterns = {kThreeDigits}, .whole_words = true, .starts = true}},
+    {"llama3", {.patterns = {kThreeDigits}, .whole_words = true, .starts = true}},
+    {"llama-v3", {.patterns = {kThreeDigits}, .whole_words = true, .starts = true}},
+    {"qwen2", {.patterns = {kOneDigit}, .nfc = true}},
+    {"deepseek-r1-qwen", {.patterns = {kOneDigit}, .nfc = true}},
 };
 
 // Texts of tokens that end an answer although the file names only one.
@@ -202,12 +211,18 @@ class TokenizerReader {
 
   Status write_byte_level() {
     PTERO_ASSIGN_OR_RETURN(const auto pre, file_.text("tokenizer.ggml.pre"));
-    const auto* found = std::ranges::find(kSplitters, pre.value_or(""), &NamedSplitter::name);
+    if (!pre) {
+      out_.note =
+          "The GGUF file does not say how its tokenizer splits text (tokenizer.ggml.pre), so the "
+          "default is used; the model's own may differ.";
+    }
+    const std::string name = pre.value_or("default");
+    const auto* found = std::ranges::find(kSplitters, name, &NamedSplitter::name);
     if (found == std::end(kSplitters)) {
       PTERO_RETURN_IF_ERROR(read_add_bos(false));
       out_.missing = fmt::format(
           "The tokenizer splits text as {:?} does (tokenizer.ggml.pre), which cannot be converted.",
-          pre.value_or(""));
+          name);
       return ok_status();
     }
     const Splitter& splitter = found->splitter;
@@ -223,14 +238,16 @@ class TokenizerReader {
     if (splitter.digits) {
       json += R"({"type":"Digits","individual_digits":true},)";
     }
-    if (!splitter.pattern.empty()) {
-      json += R"({"type":"Split","pattern":{"Regex":)";
-      append_json(json, splitter.pattern);
-      json += R"(},"behavior":"Isolated","invert":false},)";
+    for (const std::string_view pattern : splitter.patterns) {
+      if (!pattern.empty()) {
+        json += R"({"type":"Split","pattern":{"Regex":)";
+        append_json(json, pattern);
+        json += R"(},"behavior":"Isolated","invert":false},)";
+      }
     }
     json += fmt::format(R"({{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,)"
                         R"("use_regex":{}}}]}},)",
-                        splitter.pattern.empty());
+                        splitter.patterns[0].empty());
     write_post_processor(json);
     json += R"("decoder":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,)"
             R"("use_regex":true},"model":{"type":"BPE","dropout":null,"unk_token":null,)"
@@ -263,6 +280,9 @@ class TokenizerReader {
                     "The number of scores ({}) is not that of the tokens ({}).",
                     scores == nullptr ? 0 : scores->count, tokens_.size());
     PTERO_ASSIGN_OR_RETURN(const std::vector<float> values, gguf::floats_of(*scores));
+    const auto nan = std::ranges::find_if(values, [](float x) { return std::isnan(x); });
+    PTERO_REJECT_IF(nan != values.end(), invalid_program, "The score of token {} is no number.",
+                    nan - values.begin());
     std::string json = R"({"version":"1.0","truncation":null,"padding":null,)";
     write_added_tokens(json);
     const bool prepend = prefix.value_or(true);

@@ -17,6 +17,7 @@ struct TokenizerFiles {
   std::string config;                        // tokenizer_config.json
   std::optional<std::string> chat_template;  // Jinja
   std::string missing;                       // why there is no tokenizer, a sentence
+  std::string note;                          // what may be wrong with it, a sentence
   std::optional<uint32_t> bos;
   std::vector<uint32_t> ends;  // ids that end an answer, the model's own first
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "convert/tokenizer.h"
 
+#include <cmath>
+
 #include <doctest/doctest.h>
 
 #include "convert/sentencepiece.h"
@@ -81,6 +83,16 @@ TEST_CASE("what the splitters differ in") {
   CHECK(contains(qwen.tokenizer, R"("normalizer":{"type":"NFC"})"));
   CHECK(contains(qwen.tokenizer, R"(+|\\p{N}| ?)"));
   CHECK(contains(qwen.tokenizer, R"("post_processor":null)"));
+}
+
+TEST_CASE("a file that does not say how text is split gets the default, and a note") {
+  TestFile made = byte_level("smollm");
+  made.keys.erase(made.keys.begin() + 1);
+  const TokenizerFiles files = must_read(made);
+  CHECK(contains(files.tokenizer, R"("Regex":"[0-9][0-9][0-9]"})"));
+  CHECK(files.note.starts_with("The GGUF file does not say how its tokenizer splits text"));
+  CHECK(must_read(byte_level("default")).tokenizer == files.tokenizer);
+  CHECK(must_read(byte_level("default")).note.empty());
 }
 
 TEST_CASE("an unknown splitter leaves the tokenizer out and says so") {
@@ -177,6 +189,8 @@ TEST_CASE("contradictions") {
   made = sentencepiece();
   made.keys.erase(made.keys.begin() + 3);
   CHECK(message(made) == "The number of scores (0) is not that of the tokens (8).");
+  made.numbers<float>("tokenizer.ggml.scores", ValueType::float32, {0, 0, 0, NAN, 0, 0, 0, 0});
+  CHECK(message(made) == "The score of token 3 is no number.");
 }
 
 TEST_CASE("JSON strings") {

@@ -103,11 +103,9 @@ struct Value {
 struct TensorInfo {
   std::string name;                   // [checked] not empty, unique
   std::vector<uint64_t> dims;         // innermost first; [checked] 1 to 4, none is 0
+  uint64_t elements = 0;              // [checked] product of dims
   TensorType type = TensorType::f32;  // [checked] has a layout; dims[0] is whole blocks
   ByteRange data;                     // [checked] exactly the elements; overlaps no other's
-
-  uint64_t elements() const { return elements_; }
-  uint64_t elements_ = 0;  // [checked] product of dims
 };
 
 struct File {

@@ -40,7 +40,7 @@ void walk(const File& file) {
   for (const TensorInfo& tensor : file.tensors) {
     const BlockLayout* layout = layout_of(tensor.type);
     require(layout != nullptr && file.find_tensor(tensor.name) == &tensor);
-    require(tensor.data.size() == tensor.elements() / layout->elements * layout->bytes);
+    require(tensor.data.size() == tensor.elements / layout->elements * layout->bytes);
     if (can_dequantize(tensor.type)) {
       std::vector<std::byte> block(layout->bytes);
       std::vector<float> out(layout->elements);

@@ -122,7 +122,7 @@ TEST_CASE("tensors and where they are") {
   const TensorInfo* v = file.find_tensor("v");
   REQUIRE(v != nullptr);
   CHECK(v->dims == std::vector<uint64_t>{3});
-  CHECK(v->elements() == 3);
+  CHECK(v->elements == 3);
   CHECK(v->data.offset() % 64 == 0);
   std::vector<float> values(3);
   REQUIRE(v->data.read(0, std::as_writable_bytes(std::span(values))).ok());

@@ -205,16 +205,16 @@ class Reader {
     PTERO_REJECT_IF(rank < 1 || rank > kMaxRank, invalid_program,
                     "The number of dimensions ({}) of {} does not lie between 1 and {}.", rank,
                     name, kMaxRank);
-    tensor.elements_ = 1;
+    tensor.elements = 1;
     for (uint32_t i = 0; i < rank; ++i) {
       PTERO_ASSIGN_OR_RETURN(const auto dim, in_.number<uint64_t>({"dimension", name, i}));
       PTERO_REJECT_IF(dim == 0, invalid_program, "Dimension {} of {} is 0.", i, name);
-      const std::optional<uint64_t> product = checked_mul(tensor.elements_, dim);
+      const std::optional<uint64_t> product = checked_mul(tensor.elements, dim);
       PTERO_REJECT_IF(
           !product, invalid_program,
           "The number of elements of {} does not fit into 64 bits (dimension {} is {}).", name, i,
           dim);
-      tensor.elements_ = *product;
+      tensor.elements = *product;
       tensor.dims.push_back(dim);
     }
     PTERO_ASSIGN_OR_RETURN(const auto type, in_.number<uint32_t>({"type", name}));
@@ -247,7 +247,7 @@ class Reader {
       TensorInfo& tensor = out_.tensors[i];
       const BlockLayout& layout = *layout_of(tensor.type);
       const std::optional<uint64_t> bytes =
-          checked_mul<uint64_t>(tensor.elements() / layout.elements, layout.bytes);
+          checked_mul<uint64_t>(tensor.elements / layout.elements, layout.bytes);
       PTERO_REJECT_IF(!bytes, invalid_program, "The size of {} does not fit into 64 bits.",
                       tensor.name);
       const uint64_t room = size - *start;

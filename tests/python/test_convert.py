@@ -58,7 +58,7 @@ MERGES = ["1 2", "12 3", "h e", "l l", "he ll", "hell o", "\u0120 w", "' s", "\u
 TEXTS = ["hello world", "1234 12", "it's  hello\n\n  w", "he\u0301llo 123456", "<|end|>hello<|end|>"]
 
 
-@pytest.mark.parametrize("pre", ["gpt-2", "smollm", "llama-bpe", "qwen2"])
+@pytest.mark.parametrize("pre", ["gpt-2", "smollm", "llama-bpe", "qwen2", "default"])
 def test_a_byte_level_tokenizer_loads_and_gives_texts_back(tmp_path, pre):
     tokens = ALPHABET + [merge.replace(" ", "") for merge in MERGES] + ["<|end|>"]
     gguf_file.write_model(tmp_path / "x.gguf", vocabulary=len(tokens), **{

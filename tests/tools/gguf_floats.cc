@@ -17,7 +17,7 @@ Status run(const char* in, const char* out) {
   std::vector<float> all;
   for (const gguf::TensorInfo& tensor : file.tensors) {
     const size_t start = all.size();
-    all.resize(start + tensor.elements());
+    all.resize(start + tensor.elements);
     PTERO_RETURN_IF_ERROR(
         gguf::dequantize(tensor.type, tensor.data.view().value(), std::span(all).subspan(start)));
   }
