@@ -75,7 +75,8 @@ class LmLoader : public gpu::Pending<std::shared_ptr<const Model>> {
       PTERO_RETURN_IF_ERROR(read_texts());
       method_ = graph::MethodModel::load(model.device_, *model.source_.program,
                                          *model.source_.data, "forward", ops::all_operators(),
-                                         ops::host_operators(), passes::standard_passes());
+                                         ops::host_operators(), passes::standard_passes(),
+                                         model.source_.options);
     }
     if (model.method_ == nullptr) {
       if (!method_->advance()) {

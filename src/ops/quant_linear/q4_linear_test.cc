@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ops/quant_linear/q4_linear.h"
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <doctest/doctest.h>
 
 #include "ops/common/one_op_fixture.h"
@@ -9,7 +13,7 @@
 #include "ops/quant_linear/q4_column_rows.wgsl.h"
 #include "ops/quant_linear/q4_gemv.wgsl.h"
 #include "ops/quant_linear/q4_gemv_subgroup.wgsl.h"
-#include "ops/quant_linear/q4_tile.wgsl.h"
+#include "ops/quant_linear/q4_steel.wgsl.h"
 
 namespace ptero::ops {
 namespace {
@@ -65,7 +69,7 @@ TEST_CASE("q4 routes: a GPU shares rows among threads, and stages tiles of many"
   CHECK(route(whole_words(1, 576, 576, 32)).threads == 64);  // 36 loads a row
   CHECK(route(whole_words(16, 2048, 2048, 32)).kernel == Q4Kernel::gemv);
   CHECK(route(whole_words(17, 2048, 2048, 32)) ==
-        Q4Route{.kernel = Q4Kernel::tile, .rows = 64, .columns = 64, .threads = 256});
+        Q4Route{.kernel = Q4Kernel::steel, .rows = 64, .columns = 64, .threads = 256});
 
   op.device.features = {};
   op.device.limits.max_invocations_per_workgroup = 64;
@@ -73,6 +77,148 @@ TEST_CASE("q4 routes: a GPU shares rows among threads, and stages tiles of many"
   CHECK(route(whole_words(1, 2048, 2048, 32)).threads == 64);
   CHECK(route(whole_words(17, 2048, 2048, 32)) ==
         Q4Route{.kernel = Q4Kernel::tile, .rows = 32, .columns = 32, .threads = 64});
+}
+
+TEST_CASE("q4 routes: products in f16 where the device has it and the operator takes them") {
+  OneOpFixture op;
+  op.device.features = {gpu::Feature::shader_f16};
+  Q4Shape shape = whole_words(17, 2048, 2048, 8);
+  const auto kernel = [&] { return choose_q4_route(shape, op.device).kernel; };
+  CHECK(kernel() == Q4Kernel::steel);
+  shape.may_halve = true;
+  CHECK(kernel() == Q4Kernel::steel_f16_packed);
+  op.device.limits.max_workgroup_storage_size = 8192;
+  CHECK(kernel() == Q4Kernel::tile);
+  op.device.limits.max_workgroup_storage_size = 16384;
+  op.device.limits.max_workgroup_size_x = 128;
+  CHECK(kernel() == Q4Kernel::tile);
+  op.device.limits.max_workgroup_size_x = 256;
+  op.device.features = {};
+  CHECK(kernel() == Q4Kernel::steel);
+  op.device.is_software = true;
+  CHECK(kernel() == Q4Kernel::column);
+}
+
+TEST_CASE("q4 routes: a name asks for a kernel with many rows, and gives way where it must") {
+  OneOpFixture op;
+  op.device.features = {gpu::Feature::shader_f16};
+  Q4Shape shape = whole_words(17, 64, 64, 32);
+  shape.may_halve = true;
+  const auto kernel = [&](std::string_view name) {
+    op.device.options.q4_gemm = name;
+    return choose_q4_route(shape, op.device).kernel;
+  };
+  for (const bool software : {false, true}) {
+    op.device.is_software = software;
+    for (const Q4Kernel named :
+         {Q4Kernel::any, Q4Kernel::column, Q4Kernel::tile, Q4Kernel::steel, Q4Kernel::steel_f16,
+          Q4Kernel::steel_f16_packed, Q4Kernel::steel_f16_accumulate}) {
+      CHECK(kernel(name_of(named)) == named);
+    }
+  }
+  op.device.is_software = false;
+  op.device.features = {};
+  for (const char* half : {"steel_f16", "steel_f16_packed", "steel_f16_accumulate"}) {
+    CHECK(kernel(half) == Q4Kernel::steel);
+  }
+  op.device.limits.max_invocations_per_workgroup = 128;
+  CHECK(kernel("steel") == Q4Kernel::tile);
+  shape.m = 16;
+  CHECK(kernel("tile") == Q4Kernel::gemv);  // few rows have no such choice
+  shape.m = 17;
+  shape.row_bytes = 33;
+  CHECK(kernel("tile") == Q4Kernel::any);
+}
+
+TEST_CASE("q4 routes: sums in f16 only for those who ask for them") {
+  OneOpFixture op;
+  op.device.features = {gpu::Feature::shader_f16, gpu::Feature::subgroups,
+                        gpu::Feature::subgroup_matrix, gpu::Feature::packed_dot};
+  const auto kernels = [&](const Q4Shape& shape) {
+    return choose_q4_route(shape, op.device).kernel;
+  };
+  size_t asked = 0;
+  for (const bool software : {false, true}) {
+    op.device.is_software = software;
+    for (const uint64_t m : {1, 2, 16, 17, 64, 127, 128, 129, 508, 511, 512, 513, 2048}) {
+      for (const uint64_t n : {512, 2048, 3072, 8192, 128256}) {
+        for (const uint64_t k : {64, 2048, 8192}) {
+          for (const uint64_t group : {8, 16, 32, 64, 128, 256}) {
+            Q4Shape shape = whole_words(m, n, k, std::min(group, k));
+            shape.may_halve = true;
+            op.device.options = {};
+            CHECK(kernels(shape) != Q4Kernel::steel_f16_accumulate);
+            op.device.options.enable_f16_accumulate_gemm = true;
+            const bool accumulates = kernels(shape) == Q4Kernel::steel_f16_accumulate;
+            CHECK(accumulates == (m > 16 && !software));
+            asked += accumulates ? 1 : 0;
+            shape.may_halve = false;
+            CHECK(kernels(shape) != Q4Kernel::steel_f16_accumulate);
+          }
+        }
+      }
+    }
+  }
+  CHECK(asked > 0);
+}
+
+TEST_CASE("linear_q4gsw: no plan adds up in f16 unless asked to") {
+  for (const uint32_t m : {127, 128, 508, 511, 512}) {
+    for (const bool asked : {false, true}) {
+      OneOpFixture op;
+      op.device.features = {gpu::Feature::shader_f16};
+      op.device.options.enable_f16_accumulate_gemm = asked;
+      const auto plan = op.plan("et_vk.linear_q4gsw.default", q4gsw(op, m, 2048, 2048, 64));
+      REQUIRE(plan.ok());
+      REQUIRE((*plan)->dispatches() == 1);
+      const std::string_view name = dispatch_at(**plan, 0).kernel.source->name;
+      CHECK(name == (asked ? "q4_steel_accumulate" : "q4_steel_packed"));
+    }
+  }
+}
+
+TEST_CASE("linear_q4gsw: tiles beyond a grid are folded, then taken in parts") {
+  OneOpFixture op;
+  op.device.limits.max_storage_binding_size = uint64_t{4} << 30;
+  const auto plan = op.plan("et_vk.linear_q4gsw.default", q4gsw(op, 8192, 65536, 8, 8));
+  // 128 x 1024 tiles
+  REQUIRE(plan.ok());
+  REQUIRE((*plan)->dispatches() == 1);
+  const gpu::Grid folded = dispatch_at(**plan, 0).grid;
+  CHECK(folded.x <= 65535);
+  CHECK(folded.y > 1);
+  CHECK(uint64_t{folded.x} * folded.y >= 128 * 1024);
+
+  for (const uint32_t limit : {2, 3, 8}) {
+    OneOpFixture small;
+    small.device.limits.max_workgroups_per_dimension = limit;
+    const auto parts =
+        small.plan("et_vk.linear_q4gsw.default", q4gsw(small, 300, 1000, 8, 8, true));
+    REQUIRE(parts.ok());
+    CHECK((*parts)->dispatches() > 1);
+    std::vector<uint32_t> covered(300 * 1000);
+    for (size_t i = 0; i < (*parts)->dispatches(); ++i) {
+      const auto& dispatch = dispatch_at(**parts, i);
+      const auto params = params_of<wgsl::Q4SteelParams>(dispatch);
+      CHECK(dispatch.grid.x <= limit);
+      CHECK(dispatch.grid.y <= limit);
+      CHECK(uint64_t{dispatch.grid.x} * dispatch.grid.y >=
+            uint64_t{(params.m + 63) / 64} * ((params.n + 63) / 64));
+      const uint64_t first = dispatch.bindings[4].offset / 4 + params.y_first;
+      for (uint64_t m = 0; m < params.m; ++m) {
+        for (uint64_t n = 0; n < params.n; ++n) {
+          ++covered.at(first + m * 1000 + n);
+        }
+      }
+      CHECK(dispatch.bindings[1].offset / 4 == first % 1000);
+      CHECK(dispatch.bindings[0].offset / 4 + 4 * uint64_t{params.x_first} == first / 1000 * 8);
+    }
+    CHECK(std::count(covered.begin(), covered.end(), 1) == 300 * 1000);
+  }
+  OneOpFixture one;
+  one.device.limits.max_workgroups_per_dimension = 1;
+  CHECK(one.plan_error("et_vk.linear_q4gsw.default", q4gsw(one, 1, 64, 8, 8)).code() ==
+        ErrorCode::unsupported);
 }
 
 TEST_CASE("q4 routes: what is not made of whole words goes one element at a time") {
@@ -192,7 +338,7 @@ TEST_CASE(
       uint64_t x_first = 0;
       uint64_t y_first = 0;
       if (k == 128) {
-        const auto params = params_of<wgsl::Q4TileParams>(dispatch);
+        const auto params = params_of<wgsl::Q4SteelParams>(dispatch);
         m = params.m;
         x_first = params.x_first * 4;
         y_first = params.y_first;
