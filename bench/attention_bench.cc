@@ -20,7 +20,7 @@
 #include "gpu/native/wait.h"
 #include "graph/model.h"
 #include "graph/session.h"
-#include "ops/attention/attention.h"
+#include "ops/all_operators.h"
 #include "pte/graph.h"
 
 namespace {
@@ -90,13 +90,13 @@ struct Times {
   double processor = 0;
 };
 
-Result<Times> time_runs(gpu::Device& device, const Case& test, ops::AttentionRoute route,
-                        uint32_t layers) {
+Result<Times> time_runs(gpu::Device& device, const Case& test, const char* route, uint32_t layers) {
   constexpr int kRuns = 9;
-  graph::OperatorRegistry operators;
-  ops::register_attention(operators, route);
-  PTERO_ASSIGN_OR_RETURN(const auto model, gpu::wait_for(graph::GraphModel::load(
-                                               device, make_graph(test, layers), operators)));
+  graph::PlanOptions options;
+  options.sdpa_route = route;
+  PTERO_ASSIGN_OR_RETURN(const auto model,
+                         gpu::wait_for(graph::GraphModel::load(device, make_graph(test, layers),
+                                                               ops::all_operators(), {}, options)));
   PTERO_ASSIGN_OR_RETURN(const auto session, graph::GraphSession::create(model));
   const std::vector<float> q(size_t{test.rows()} * test.q_heads() * test.dim(), 0.5f);
   const auto kv = std::span(q).first(size_t{test.rows()} * test.kv_heads() * test.dim());
@@ -127,10 +127,9 @@ Result<Times> time_runs(gpu::Device& device, const Case& test, ops::AttentionRou
 
 Status bench(gpu::Device& device, const Case& test) {
   constexpr uint32_t kLayers = 16;
-  constexpr const char* kNames[] = {"automatic", "rows", "split", "tiles", "materialized"};
+  constexpr const char* kNames[] = {"auto", "rows", "split", "tiles", "materialized"};
   const double keys = test.position() + test.rows();
-  for (size_t i = 0; i < std::size(kNames); ++i) {
-    const auto route = static_cast<ops::AttentionRoute>(i);
+  for (const char* route : kNames) {
     PTERO_ASSIGN_OR_RETURN(const Times one, time_runs(device, test, route, 1));
     PTERO_ASSIGN_OR_RETURN(const Times many, time_runs(device, test, route, 1 + kLayers));
     const double wall = (many.wall - one.wall) / kLayers;
@@ -140,7 +139,7 @@ Status bench(gpu::Device& device, const Case& test) {
     fmt::print(
         "| {:>3} x {:>3} x {:>3}, {:>5} at {:>5} | {:<12} | {:>9.1f} | {:>9.1f} | {:>7.1f} | "
         "{:>8.1f} |\n",
-        test.q_heads(), test.kv_heads(), test.dim(), test.rows(), test.position(), kNames[i], wall,
+        test.q_heads(), test.kv_heads(), test.dim(), test.rows(), test.position(), route, wall,
         (many.processor - one.processor) / kLayers, bytes / wall / 1e3, products / wall / 1e3);
     std::fflush(stdout);
   }

@@ -2,7 +2,8 @@
 // How fast 4-bit linear layers run on this machine, as their operator plans them: time of a
 // dispatch in a dependent sequence, the median of several runs, and the least time that the process
 // spent on it on all cores, which on a software adapter says more when the machine is shared.
-// Usage: q4_linear_bench [MxNxK[:group] ...], with PTERO_ADAPTER to choose an adapter.
+// Usage: q4_linear_bench [OPTION=VALUE ...] [MxNxK[:group] ...], options of planning such as
+// q4_gemm=steel, with PTERO_ADAPTER to choose an adapter.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -89,11 +90,12 @@ struct Job {
   std::string kernel;
 };
 
-Result<Job> record(gpu::Device& device, const Shape& shape, int repeats) {
+Result<Job> record(gpu::Device& device, const Shape& shape, const graph::PlanOptions& options,
+                   int repeats) {
   const pte::Graph graph = make_graph(shape);
   PTERO_ASSIGN_OR_RETURN(const graph::MemoryPlan memory,
                          graph::plan_memory(graph, ops::all_operators()));
-  graph::Planner planner(graph, memory, ops::all_operators(), graph::device_facts(device));
+  graph::Planner planner(graph, memory, ops::all_operators(), graph::device_facts(device, options));
   PTERO_ASSIGN_OR_RETURN(const auto inputs, planner.largest_inputs());
   PTERO_ASSIGN_OR_RETURN(const graph::PlannedRun planned, planner.plan(inputs));
   const graph::Plan* plan = planned.plan.get();
@@ -120,12 +122,12 @@ Result<Job> record(gpu::Device& device, const Shape& shape, int repeats) {
   return job;
 }
 
-Status bench(gpu::Device& device, const Shape& shape) {
+Status bench(gpu::Device& device, const Shape& shape, const graph::PlanOptions& options) {
   constexpr int kRuns = 7;
   const bool software = device.adapter().is_software();
   const double work = shape.weights() * (software ? 40.0 : 1.0) * shape.m;
   const int repeats = static_cast<int>(std::clamp(3e9 / work, 4.0, 200.0));
-  PTERO_ASSIGN_OR_RETURN(const Job job, record(device, shape, repeats));
+  PTERO_ASSIGN_OR_RETURN(const Job job, record(device, shape, options, repeats));
   std::vector<double> times;
   std::vector<double> processor_times;
   for (int i = -2; i < kRuns; ++i) {
@@ -145,7 +147,7 @@ Status bench(gpu::Device& device, const Shape& shape) {
   const double processor = *std::min_element(processor_times.begin(), processor_times.end());
   const double bytes = shape.weights() * (0.5 + 4.0 / shape.group);
   fmt::print(
-      "| {:>4} x {:>6} x {:>5} : {:>4} | {:<16} | {:>9.1f} | {:>9.1f} | {:>8.2f} | {:>7.1f} | "
+      "| {:>4} x {:>6} x {:>5} : {:>4} | {:<19} | {:>9.1f} | {:>9.1f} | {:>8.2f} | {:>7.1f} | "
       "{:>8.1f} |\n",
       shape.m, shape.n, shape.k, shape.group, job.kernel, time, processor,
       shape.weights() / time / 1e3, bytes / time / 1e3, 2 * shape.weights() * shape.m / time / 1e3);
@@ -153,6 +155,14 @@ Status bench(gpu::Device& device, const Shape& shape) {
 }
 
 Status run(std::vector<std::string> arguments) {
+  graph::PlanOptions options;
+  for (const std::string& argument : arguments) {
+    if (argument.find('=') != std::string::npos) {
+      PTERO_RETURN_IF_ERROR(graph::set(options, argument));
+    }
+  }
+  std::erase_if(arguments,
+                [](const std::string& each) { return each.find('=') != std::string::npos; });
   if (arguments.empty()) {
     arguments = {"1x1536x576",  "1x576x1536",  "1x49152x576", "127x1536x576", "127x576x1536",
                  "1x2048x2048", "1x8192x2048", "1x2048x8192", "32x2048x2048"};
@@ -165,11 +175,11 @@ Status run(std::vector<std::string> arguments) {
   PTERO_ASSIGN_OR_RETURN(gpu::Device device,
                          gpu::wait_for(gpu::Device::open(adapter, {.robustness = false})));
   fmt::print("4-bit linear layers on {} ({})\n\n", adapter.info().name, adapter.info().driver);
-  fmt::print("| {:<27} | {:<16} | {:>9} | {:>9} | {:>8} | {:>7} | {:>8} |\n", "M x N x K : group",
+  fmt::print("| {:<27} | {:<19} | {:>9} | {:>9} | {:>8} | {:>7} | {:>8} |\n", "M x N x K : group",
              "kernel", "us", "CPU us", "G weight/s", "GB/s", "GFLOP/s");
   for (const std::string& argument : arguments) {
     PTERO_ASSIGN_OR_RETURN(const Shape shape, parse_shape(argument));
-    PTERO_RETURN_IF_ERROR(bench(device, shape));
+    PTERO_RETURN_IF_ERROR(bench(device, shape, options));
   }
   return ok_status();
 }

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "gpu/device.h"
+#include "graph/plan_options.h"
 
 namespace ptero::cli {
 
@@ -25,12 +26,19 @@ struct GpuFlags {
   std::string adapter;                // --adapter, PTERO_ADAPTER
   std::vector<std::string> disabled;  // --disable, PTERO_DISABLE
   bool no_robustness = false;
-  uint64_t max_binding = 0;  // --max-binding; 0: the adapter's
+  uint64_t max_binding = 0;          // --max-binding; 0: the adapter's
+  std::vector<std::string> options;  // --option key=value
 };
 void add_gpu_flags(CLI::App& command, GpuFlags& flags);
+// --option, for those that run a program.
+void add_plan_flags(CLI::App& command, GpuFlags& flags);
 
 // The off-switches as a set; an unknown name is an error that lists the names.
 Result<gpu::FeatureSet> disabled_features(const GpuFlags& flags);
+
+// What the --option flags ask of planning; an unknown key or value is an error that lists them.
+// What this device cannot serve is said on stderr.
+Result<graph::PlanOptions> plan_options(const GpuFlags& flags, const gpu::Device& device);
 
 // Chooses the adapter and opens it. Warnings go to stderr.
 Result<gpu::Adapter> find_adapter(const GpuFlags& flags);

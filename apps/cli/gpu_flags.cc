@@ -30,6 +30,13 @@ void add_gpu_flags(CLI::App& command, GpuFlags& flags) {
                    "leave out the bounds checks that Dawn puts into shaders");
 }
 
+void add_plan_flags(CLI::App& command, GpuFlags& flags) {
+  command
+      .add_option("--option", flags.options,
+                  "KEY=VALUE, any number of times:\n" + graph::plan_option_help())
+      ->type_name("KEY=VALUE");
+}
+
 Result<gpu::FeatureSet> disabled_features(const GpuFlags& flags) {
   gpu::FeatureSet features;
   for (const std::string& name : flags.disabled) {
@@ -38,6 +45,17 @@ Result<gpu::FeatureSet> disabled_features(const GpuFlags& flags) {
     features.insert(feature);
   }
   return features;
+}
+
+Result<graph::PlanOptions> plan_options(const GpuFlags& flags, const gpu::Device& device) {
+  graph::PlanOptions options;
+  for (const std::string& assignment : flags.options) {
+    PTERO_RETURN_IF_ERROR(graph::set(options, assignment), "while reading --option");
+  }
+  for (const std::string& sentence : graph::unserved(options, device.features())) {
+    stderr_log()(LogLevel::warning, sentence);
+  }
+  return options;
 }
 
 Result<gpu::Adapter> find_adapter(const GpuFlags& flags) {

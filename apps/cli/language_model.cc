@@ -89,6 +89,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
                   "Jinja chat template; otherwise the model's own")
       ->type_name("FILE");
   add_gpu_flags(command, flags.gpu);
+  add_plan_flags(command, flags.gpu);
 }
 
 void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
@@ -157,6 +158,7 @@ Result<std::shared_ptr<const llm::Model>> load_model(const ModelFlags& flags) {
     PTERO_ASSIGN_OR_RETURN(source.chat_template, read_text(flags.chat_template));
   }
   PTERO_ASSIGN_OR_RETURN(gpu::Device device, open_device(flags.gpu));
+  PTERO_ASSIGN_OR_RETURN(source.options, plan_options(flags.gpu, device));
   const bool shows = isatty(STDERR_FILENO) != 0;
   if (shows) {
     fmt::print(stderr, "loading {} ...", flags.model);

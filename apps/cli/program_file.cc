@@ -38,10 +38,11 @@ Result<std::unique_ptr<ProgramFile>> open_program(const std::string& path,
 
 Result<std::shared_ptr<const graph::MethodModel>> load_method(gpu::Device device,
                                                               const ProgramFile& file,
-                                                              const std::string& method) {
+                                                              const std::string& method,
+                                                              graph::PlanOptions options) {
   return gpu::wait_for(graph::MethodModel::load(std::move(device), file.program, file.data, method,
                                                 ops::all_operators(), ops::host_operators(),
-                                                passes::standard_passes()),
+                                                passes::standard_passes(), std::move(options)),
                        kLoadTimeout);
 }
 

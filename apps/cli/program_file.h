@@ -26,7 +26,8 @@ Result<std::unique_ptr<ProgramFile>> open_program(const std::string& path,
 // Loads a method and waits. `file` outlives what comes back.
 Result<std::shared_ptr<const graph::MethodModel>> load_method(gpu::Device device,
                                                               const ProgramFile& file,
-                                                              const std::string& method);
+                                                              const std::string& method,
+                                                              graph::PlanOptions options);
 
 // Runs and waits.
 Result<std::vector<graph::HostTensor>> run_method(graph::MethodSession& session,

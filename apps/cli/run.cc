@@ -53,7 +53,9 @@ Result<bool> run(const RunFlags& flags) {
   }
   PTERO_ASSIGN_OR_RETURN(const auto file, open_program(flags.model, flags.data));
   PTERO_ASSIGN_OR_RETURN(gpu::Device device, open_device(flags.gpu));
-  PTERO_ASSIGN_OR_RETURN(const auto method, load_method(device, *file, flags.method));
+  PTERO_ASSIGN_OR_RETURN(graph::PlanOptions options, plan_options(flags.gpu, device));
+  PTERO_ASSIGN_OR_RETURN(const auto method,
+                         load_method(device, *file, flags.method, std::move(options)));
   PTERO_ASSIGN_OR_RETURN(const auto session, graph::MethodSession::create(method));
 
   std::vector<graph::HostTensor> outputs;
@@ -122,6 +124,7 @@ void add_run(CLI::App& app, Outcome& outcome) {
                    "run this often, with the state that the runs leave in caches")
       ->capture_default_str();
   add_gpu_flags(*command, flags->gpu);
+  add_plan_flags(*command, flags->gpu);
   command->callback([flags, &outcome] {
     const Result<bool> met = run(*flags);
     if (!met.ok()) {

@@ -75,10 +75,11 @@ Result<bool> verify_step(graph::MethodSession& session, const StepEntry& step,
   return differs;
 }
 
-Result<ModelOutcome> verify_model(gpu::Device device, const ModelEntry& model, bool poison) {
+Result<ModelOutcome> verify_model(gpu::Device device, const ModelEntry& model,
+                                  const graph::PlanOptions& options, bool poison) {
   ModelOutcome outcome;
   PTERO_ASSIGN_OR_RETURN(const auto file, open_program(model.pte, {}));
-  PTERO_ASSIGN_OR_RETURN(const auto method, load_method(device, *file, "forward"));
+  PTERO_ASSIGN_OR_RETURN(const auto method, load_method(device, *file, "forward", options));
   if (!model.greedy.empty()) {
     return verify_greedy(method, model.greedy, poison);
   }
@@ -113,6 +114,7 @@ Result<bool> run(const VerifyFlags& flags) {
     std::reverse(models.begin(), models.end());
   }
   PTERO_ASSIGN_OR_RETURN(gpu::Device device, open_device(flags.gpu));
+  PTERO_ASSIGN_OR_RETURN(const graph::PlanOptions options, plan_options(flags.gpu, device));
   nlohmann::ordered_json report = {{"adapter", device.adapter().name},
                                    {"driver", device.adapter().driver},
                                    {"models", nlohmann::ordered_json::array()}};
@@ -125,7 +127,7 @@ Result<bool> run(const VerifyFlags& flags) {
   }
   size_t passed = 0;
   for (const ModelEntry& model : models) {
-    const Result<ModelOutcome> outcome = verify_model(device, model, flags.poison);
+    const Result<ModelOutcome> outcome = verify_model(device, model, options, flags.poison);
     passed += outcome.ok() ? 1 : 0;
     if (flags.as_json) {
       nlohmann::ordered_json entry = {{"name", model.name}, {"passed", outcome.ok()}};
@@ -175,6 +177,7 @@ void add_verify(CLI::App& app, Outcome& outcome) {
                     "of an output show");
   command->add_flag("--reverse", flags->reverse, "run the models in the opposite order");
   add_gpu_flags(*command, flags->gpu);
+  add_plan_flags(*command, flags->gpu);
   command->callback([flags, &outcome] {
     const Result<bool> passed = run(*flags);
     if (!passed.ok()) {

@@ -41,12 +41,13 @@ class MethodLoader : public gpu::Pending<std::shared_ptr<const MethodModel>> {
  public:
   MethodLoader(gpu::Device device, const pte::Program& program, const pte::DataMap& data,
                std::string_view method, const OperatorRegistry& operators,
-               const HostOperatorRegistry& host_operators, GraphPasses passes)
+               const HostOperatorRegistry& host_operators, GraphPasses passes, PlanOptions options)
       : device_(std::move(device)),
         data_(data),
         method_(method),
         operators_(operators),
         passes_(passes),
+        options_(std::move(options)),
         model_(new MethodModel()) {
     model_->program_ = &program;
     model_->host_operators_ = &host_operators;
@@ -75,7 +76,7 @@ class MethodLoader : public gpu::Pending<std::shared_ptr<const MethodModel>> {
       if (graph_ == nullptr) {
         PTERO_ASSIGN_OR_RETURN(pte::Graph graph, read(plan.delegates[index]),
                                "while reading delegate {} of method {}", index, plan.name);
-        graph_ = GraphModel::load(device_, std::move(graph), operators_, passes_);
+        graph_ = GraphModel::load(device_, std::move(graph), operators_, passes_, options_);
       }
       if (!graph_->advance()) {
         return false;
@@ -117,6 +118,7 @@ class MethodLoader : public gpu::Pending<std::shared_ptr<const MethodModel>> {
   std::string method_;
   const OperatorRegistry& operators_;
   GraphPasses passes_;
+  PlanOptions options_;
   std::unique_ptr<MethodModel> model_;
   std::unique_ptr<gpu::Pending<std::shared_ptr<const GraphModel>>> graph_;
 };
@@ -124,9 +126,9 @@ class MethodLoader : public gpu::Pending<std::shared_ptr<const MethodModel>> {
 std::unique_ptr<gpu::Pending<std::shared_ptr<const MethodModel>>> MethodModel::load(
     gpu::Device device, const pte::Program& program, const pte::DataMap& data,
     std::string_view method, const OperatorRegistry& operators,
-    const HostOperatorRegistry& host_operators, GraphPasses passes) {
+    const HostOperatorRegistry& host_operators, GraphPasses passes, PlanOptions options) {
   return std::make_unique<MethodLoader>(std::move(device), program, data, method, operators,
-                                        host_operators, passes);
+                                        host_operators, passes, std::move(options));
 }
 
 // One run: the instructions in order. Only a delegate call waits.

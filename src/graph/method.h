@@ -28,7 +28,8 @@ class MethodModel {
   static std::unique_ptr<gpu::Pending<std::shared_ptr<const MethodModel>>> load(
       gpu::Device device, const pte::Program& program, const pte::DataMap& data,
       std::string_view method, const OperatorRegistry& operators,
-      const HostOperatorRegistry& host_operators, GraphPasses passes = {});
+      const HostOperatorRegistry& host_operators, GraphPasses passes = {},
+      PlanOptions options = {});
 
   const pte::Program& program() const { return *program_; }
   const pte::ExecutionPlan& plan() const { return *plan_; }

@@ -16,8 +16,9 @@ constexpr uint64_t kUploadSlice = 16ull << 20;
 class ModelLoader : public gpu::Pending<std::shared_ptr<const GraphModel>> {
  public:
   ModelLoader(gpu::Device device, pte::Graph graph, const OperatorRegistry& operators,
-              GraphPasses passes)
-      : model_(new GraphModel(std::move(device), std::move(graph), operators)), passes_(passes) {}
+              GraphPasses passes, PlanOptions options)
+      : model_(new GraphModel(std::move(device), std::move(graph), operators, std::move(options))),
+        passes_(passes) {}
 
   gpu::WaitTarget wait_target() const override { return {}; }
 
@@ -34,7 +35,7 @@ class ModelLoader : public gpu::Pending<std::shared_ptr<const GraphModel>> {
     GraphModel& model = *model_;
     if (!placed_) {
       for (const GraphPass& pass : passes_) {
-        PTERO_RETURN_IF_ERROR(pass(model.graph_, device_facts(model.device_)));
+        PTERO_RETURN_IF_ERROR(pass(model.graph_, model.facts_));
       }
       PTERO_ASSIGN_OR_RETURN(model.memory_, plan_memory(model.graph_, *model.operators_));
       model.weights_.resize(model.memory_.storages.size());
@@ -72,15 +73,17 @@ class ModelLoader : public gpu::Pending<std::shared_ptr<const GraphModel>> {
   uint64_t uploaded_ = 0;  // bytes of it
 };
 
-DeviceFacts device_facts(const gpu::Device& device) {
+DeviceFacts device_facts(const gpu::Device& device, PlanOptions options) {
   const gpu::AdapterInfo& adapter = device.adapter();
-  return {device.limits(), device.features(), adapter.is_software(), adapter.subgroup_min_size,
-          adapter.subgroup_max_size};
+  return {device.limits(),           device.features(),         adapter.is_software(),
+          adapter.subgroup_min_size, adapter.subgroup_max_size, std::move(options)};
 }
 
 std::unique_ptr<gpu::Pending<std::shared_ptr<const GraphModel>>> GraphModel::load(
-    gpu::Device device, pte::Graph graph, const OperatorRegistry& operators, GraphPasses passes) {
-  return std::make_unique<ModelLoader>(std::move(device), std::move(graph), operators, passes);
+    gpu::Device device, pte::Graph graph, const OperatorRegistry& operators, GraphPasses passes,
+    PlanOptions options) {
+  return std::make_unique<ModelLoader>(std::move(device), std::move(graph), operators, passes,
+                                       std::move(options));
 }
 
 Result<uint64_t> upload_constant(gpu::Device& device, const pte::GraphConstant& constant,

@@ -17,8 +17,8 @@
 
 namespace ptero::graph {
 
-// Facts of a device as planning sees them.
-DeviceFacts device_facts(const gpu::Device& device);
+// A device as planning sees it, with what the user asks for.
+DeviceFacts device_facts(const gpu::Device& device, PlanOptions options = {});
 
 class GraphModel {
  public:
@@ -27,9 +27,10 @@ class GraphModel {
   // operator, or a weight that no buffer of the device holds), io, out_of_memory, device_lost.
   static std::unique_ptr<gpu::Pending<std::shared_ptr<const GraphModel>>> load(
       gpu::Device device, pte::Graph graph, const OperatorRegistry& operators,
-      GraphPasses passes = {});
+      GraphPasses passes = {}, PlanOptions options = {});
 
   const gpu::Device& device() const { return device_; }
+  const DeviceFacts& facts() const { return facts_; }  // what passes saw and planning will see
   const pte::Graph& graph() const { return graph_; }
   const MemoryPlan& memory() const { return memory_; }
   const OperatorRegistry& operators() const { return *operators_; }
@@ -40,10 +41,15 @@ class GraphModel {
 
  private:
   friend class ModelLoader;
-  GraphModel(gpu::Device device, pte::Graph graph, const OperatorRegistry& operators)
-      : device_(std::move(device)), graph_(std::move(graph)), operators_(&operators) {}
+  GraphModel(gpu::Device device, pte::Graph graph, const OperatorRegistry& operators,
+             PlanOptions options)
+      : device_(std::move(device)),
+        facts_(device_facts(device_, std::move(options))),
+        graph_(std::move(graph)),
+        operators_(&operators) {}
 
   gpu::Device device_;
+  DeviceFacts facts_;
   pte::Graph graph_;
   const OperatorRegistry* operators_;
   MemoryPlan memory_;

@@ -17,6 +17,7 @@
 #include "gpu/step.h"
 #include "graph/memory_plan.h"
 #include "graph/plan.h"
+#include "graph/plan_options.h"
 #include "graph/shape.h"
 #include "pte/graph.h"
 
@@ -77,13 +78,14 @@ struct DispatchSpec {
   std::optional<SlotGrid> live_grid = std::nullopt;
 };
 
-// Facts about the device that planning may depend on; the same for all plans of a graph.
+// What planning may depend on besides the graph; the same for all plans of a graph.
 struct DeviceFacts {
   gpu::Limits limits;
   gpu::FeatureSet features;
   bool is_software = false;
   uint32_t subgroup_min_size = 0;
   uint32_t subgroup_max_size = 0;
+  PlanOptions options;
 };
 
 // Argument positions are those of the file: the schema's order, then what the call produces.

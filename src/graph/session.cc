@@ -9,7 +9,7 @@ GraphSession::GraphSession(std::shared_ptr<const GraphModel> model, SessionOptio
     : device_(model->device()),
       model_(std::move(model)),
       options_(options),
-      planner_(model_->graph(), model_->memory(), model_->operators(), device_facts(device_)) {}
+      planner_(model_->graph(), model_->memory(), model_->operators(), model_->facts()) {}
 
 GraphSession::~GraphSession() = default;
 

@@ -25,6 +25,7 @@ struct ModelSource {
   std::shared_ptr<const pte::DataMap> data;
   std::string tokenizer;      // tokenizer.json, tiktoken or SentencePiece; empty: the program's
   std::string chat_template;  // Jinja; empty: the program's
+  graph::PlanOptions options;
 };
 
 class Model {

@@ -15,6 +15,11 @@ namespace ptero::passes {
 // Elsewhere it does nothing.
 Status widen_half(pte::Graph& graph, const graph::DeviceFacts& device);
 
+// With the option enable_f16_kv_cache, on a device with shader-f16: KV caches of float32 become
+// float16, and what they start from is rounded as it is read. A cache that anything but attention
+// touches, and the one that goes with it, stay as they are.
+Status halve_caches(pte::Graph& graph, const graph::DeviceFacts& device);
+
 // All of them, in the order in which they run.
 const std::vector<graph::GraphPass>& standard_passes();
 

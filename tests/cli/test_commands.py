@@ -62,6 +62,26 @@ def test_selfcheck_passes_with_each_feature_off(ptero, off):
     assert "a CPU runtime" in result.stderr.lower() or "CPU runtime" in result.stderr
 
 
+@pytest.mark.parametrize("command", ["run", "verify", "generate", "chat", "bench"])
+def test_help_lists_the_options_of_planning(ptero, command):
+    text = ptero(command, "--help").stdout
+    for words in ["--option", "q4_gemm=auto|", "steel_f16_packed", "sdpa_route=auto|",
+                  "enable_f16_accumulate_gemm=false|true", "enable_f16_kv_cache=false|true",
+                  "sdpa_query_tile=0|"]:
+        assert words in text
+
+
+@pytest.mark.parametrize("option, words", [
+    ("q4_gem=tile", "enable_f16_kv_cache"),
+    ("q4_gemm=fast", "steel_f16_accumulate"),
+])
+def test_an_unknown_option_is_refused_with_those_there_are(ptero, option, words):
+    models = ROOT / "testdata" / "models"
+    result = ptero("verify", models / "manifest.json", "--option", option)
+    assert result.returncode == 2
+    assert words in sentence(result)
+
+
 @pytest.mark.parametrize("arguments, status, words", [
     (["frob"], 2, "frob"),
     (["devices", "--adapter", "7"], 2, "index (7)"),

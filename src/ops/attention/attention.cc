@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The attention operators: what their arguments mean.
-#include "ops/attention/attention.h"
-
 #include <cmath>
 #include <optional>
 
@@ -61,8 +59,7 @@ Status use_mask(Attention& attention, const TensorRef& mask, uint32_t batches) {
 // Queries against caches [capacity, heads, dim], where row 0 is at the position in argument `arg`.
 // With a mask, this says which keys count, and may leave out a cache's last ones.
 Status attend_caches(OpCall& op, const Options& options, const HeadRows& rows,
-                     const HeadRows& cache, const graph::Slot& position, Attention attention,
-                     AttentionRoute route) {
+                     const HeadRows& cache, const graph::Slot& position, Attention attention) {
   attention.causal = options.causal;
   attention.scale = options.scale;
   attention.rows = rows.rows;
@@ -93,7 +90,7 @@ Status attend_caches(OpCall& op, const Options& options, const HeadRows& rows,
     PTERO_RETURN_IF_ERROR(use_mask(attention, *options.mask, 1));
   }
   PTERO_RETURN_IF_ERROR(op.set_shape(attention.y, attention.q.shape));
-  return dispatch_attention(op, attention, route);
+  return dispatch_attention(op, attention);
 }
 
 Status require_heads(const TensorRef& q, const HeadRows& rows, const TensorRef& k_cache,
@@ -113,7 +110,7 @@ Status require_heads(const TensorRef& q, const HeadRows& rows, const TensorRef& 
 }
 
 // q, k, v, k_cache, v_cache, start_pos, seq_len, attn_mask, dropout_p, is_causal, scale
-Status plan_sdpa_with_kv_cache(OpCall& op, AttentionRoute route) {
+Status plan_sdpa_with_kv_cache(OpCall& op) {
   Attention attention;
   PTERO_ASSIGN_OR_RETURN(attention.q, op.tensor(0));
   PTERO_ASSIGN_OR_RETURN(const TensorRef k, op.tensor(1));
@@ -138,11 +135,11 @@ Status plan_sdpa_with_kv_cache(OpCall& op, AttentionRoute route) {
   if (k.numel() > 0) {
     PTERO_RETURN_IF_ERROR(append_to_caches(op, k, v, attention.k, attention.v, position));
   }
-  return attend_caches(op, options, rows, cache, position, std::move(attention), route);
+  return attend_caches(op, options, rows, cache, position, std::move(attention));
 }
 
 // q, k_cache, v_cache, start_pos, attn_mask, dropout_p, is_causal, scale
-Status plan_custom_sdpa(OpCall& op, AttentionRoute route) {
+Status plan_custom_sdpa(OpCall& op) {
   Attention attention;
   PTERO_ASSIGN_OR_RETURN(attention.q, op.tensor(0));
   PTERO_ASSIGN_OR_RETURN(attention.k, op.tensor(1));
@@ -154,11 +151,11 @@ Status plan_custom_sdpa(OpCall& op, AttentionRoute route) {
   PTERO_ASSIGN_OR_RETURN(const Options options, read_options(op, 4, rows.dim, false));
   PTERO_ASSIGN_OR_RETURN(const graph::Slot position,
                          op.slot(3, 0, int64_t{cache.rows} - int64_t{rows.rows}));
-  return attend_caches(op, options, rows, cache, position, std::move(attention), route);
+  return attend_caches(op, options, rows, cache, position, std::move(attention));
 }
 
 // q, k, v, mask, scale: [batches..., rows, elements], each batch on its own
-Status plan_sdpa(OpCall& op, AttentionRoute route) {
+Status plan_sdpa(OpCall& op) {
   Attention attention;
   PTERO_ASSIGN_OR_RETURN(attention.q, op.tensor(0));
   PTERO_ASSIGN_OR_RETURN(attention.k, op.tensor(1));
@@ -189,25 +186,17 @@ Status plan_sdpa(OpCall& op, AttentionRoute route) {
     PTERO_RETURN_IF_ERROR(use_mask(attention, *mask, q[0]));
   }
   PTERO_RETURN_IF_ERROR(op.set_shape(attention.y, q));
-  return dispatch_attention(op, attention, route);
+  return dispatch_attention(op, attention);
 }
 
 }  // namespace
 
-void register_attention(graph::OperatorRegistry& operators, AttentionRoute route) {
-  const auto with_route = [route](Status (*plan)(OpCall&, AttentionRoute)) {
-    return [plan, route](OpCall& op) { return plan(op, route); };
-  };
-  operators.add("sdpa_with_kv_cache.default", with_route(plan_sdpa_with_kv_cache),
-                {.mutates = {3, 4}});
-  operators.add("custom_sdpa.default", with_route(plan_custom_sdpa));
-  operators.add("et_vk.sdpa.default", with_route(plan_sdpa));
+void register_attention(graph::OperatorRegistry& operators) {
+  operators.add("sdpa_with_kv_cache.default", plan_sdpa_with_kv_cache, {.mutates = {3, 4}});
+  operators.add("custom_sdpa.default", plan_custom_sdpa);
+  operators.add("et_vk.sdpa.default", plan_sdpa);
   operators.add("update_cache.default", plan_update_cache, {.mutates = {1}});
   operators.add("update_cache_with_indices.default", plan_update_cache, {.mutates = {1}});
-}
-
-void register_attention(graph::OperatorRegistry& operators) {
-  register_attention(operators, AttentionRoute::automatic);
 }
 
 }  // namespace ptero::ops

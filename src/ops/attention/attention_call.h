@@ -7,9 +7,16 @@
 
 #include "base/result.h"
 #include "graph/op_call.h"
-#include "ops/attention/attention.h"
 
 namespace ptero::ops {
+
+enum class AttentionRoute : uint8_t {
+  automatic,     // by device and shape
+  rows,          // one thread a query
+  split,         // few queries: the keys are split over workgroups
+  tiles,         // tiles of queries and keys pass through workgroup memory
+  materialized,  // all scores in scratch memory, as many as queries times keys
+};
 
 // y = softmax(q k' * scale + mask) v. Strides are in elements, as attention_part.wgsl explains
 // them.
@@ -37,8 +44,9 @@ struct Attention {
   uint64_t queries() const { return uint64_t{rows} * heads * group; }
 };
 
-// Checks what all operators have in common, and records the dispatches.
-Status dispatch_attention(graph::OpCall& op, const Attention& attention, AttentionRoute route);
+// Checks what all operators have in common, and records the dispatches: those of the route that
+// the option sdpa_route names, where it serves.
+Status dispatch_attention(graph::OpCall& op, const Attention& attention);
 
 // Rows of k and v [rows, heads, dim] into their caches.
 Status append_to_caches(graph::OpCall& op, const graph::TensorRef& k, const graph::TensorRef& v,

@@ -24,7 +24,7 @@ using graph::BufferRef;
 using graph::OpCall;
 
 constexpr uint32_t kGroup = 64;      // as in the kernels
-constexpr uint32_t kTile = 32;       // queries of a workgroup of attention_tiles
+constexpr uint32_t kTile = 32;       // queries of a workgroup of attention_tiles, if not asked for
 constexpr uint32_t kSplitRows = 8;   // and at most of attention_split
 constexpr uint32_t kSplitDim = 256;  // the largest head of attention_split
 constexpr uint32_t kMaxSplits = kGroup;
@@ -107,13 +107,16 @@ Status by_rows(OpCall& op, const Common& common) {
 
 Status by_tiles(OpCall& op, const Common& common) {
   const Attention& attention = common.attention;
-  const uint64_t blocks = ceil_div<uint64_t>(attention.queries() / attention.heads, kTile);
+  const uint32_t asked = op.device().options.sdpa_query_tile;
+  const uint32_t tile = asked != 0 ? asked : kTile;
+  const uint64_t blocks = ceil_div<uint64_t>(attention.queries() / attention.heads, tile);
   PTERO_ASSIGN_OR_RETURN(const gpu::Grid grid, fold(op, blocks * attention.heads));
-  return op.dispatch(
-      {{&wgsl::kAttentionTiles, common.prelude(common.q), common.overrides(), common.features},
-       common.inputs(attention.y),
-       grid},
-      common.params<wgsl::AttentionTilesParams>());
+  return op.dispatch({{&wgsl::kAttentionTiles,
+                       fmt::format("{}const kEach = {}u;\n", common.prelude(common.q), tile / 8),
+                       common.overrides(), common.features},
+                      common.inputs(attention.y),
+                      grid},
+                     common.params<wgsl::AttentionTilesParams>());
 }
 
 // Queries of a workgroup, and workgroups for one split.
@@ -159,15 +162,14 @@ Status by_split(OpCall& op, const Common& common) {
       common.params<wgsl::AttentionMergeParams>(splits));
 }
 
+uint64_t score_bytes(const Attention& attention) {
+  return attention.queries() * attention.keys * 4;
+}
+
 Status materialized(OpCall& op, const Common& common) {
   const Attention& attention = common.attention;
-  const uint64_t bytes = attention.queries() * attention.keys * 4;
-  const uint64_t limit = op.device().limits.max_storage_binding_size;
-  PTERO_REJECT_IF(bytes > limit, unsupported,
-                  "Scores of {} queries by {} keys ({} bytes) exceed a binding of this adapter ({} "
-                  "bytes).",
-                  attention.queries(), attention.keys, bytes, limit);
-  PTERO_ASSIGN_OR_RETURN(const BufferRef scores, op.scratch(std::max<uint64_t>(bytes, 4)));
+  PTERO_ASSIGN_OR_RETURN(const BufferRef scores,
+                         op.scratch(std::max<uint64_t>(score_bytes(attention), 4)));
   PTERO_ASSIGN_OR_RETURN(const gpu::Grid queries, fold(op, attention.queries()));
   PTERO_ASSIGN_OR_RETURN(const gpu::Grid fours, linear_grid(op, attention.q.numel() / 4));
   PTERO_ASSIGN_OR_RETURN(const gpu::Grid keys, fold(op, ceil_div(attention.keys, kGroup)));
@@ -190,7 +192,19 @@ Status materialized(OpCall& op, const Common& common) {
       common.params<wgsl::AttentionWeighParams>());
 }
 
+AttentionRoute wanted_route(std::string_view name) {
+  return name == "rows"           ? AttentionRoute::rows
+         : name == "split"        ? AttentionRoute::split
+         : name == "tiles"        ? AttentionRoute::tiles
+         : name == "materialized" ? AttentionRoute::materialized
+                                  : AttentionRoute::automatic;
+}
+
 AttentionRoute choose(const OpCall& op, const Attention& attention) {
+  const AttentionRoute wanted = wanted_route(op.device().options.sdpa_route);
+  if (wanted != AttentionRoute::automatic) {
+    return wanted;
+  }
   // A software adapter pays for each barrier.
   if (op.device().is_software && attention.dim <= kRowsDim) {
     return AttentionRoute::rows;
@@ -199,9 +213,28 @@ AttentionRoute choose(const OpCall& op, const Attention& attention) {
   return few ? AttentionRoute::split : AttentionRoute::tiles;
 }
 
+// Tiles serve everything.
+bool serves(const OpCall& op, const Attention& attention, AttentionRoute route) {
+  const gpu::Limits& limits = op.device().limits;
+  switch (route) {
+    case AttentionRoute::rows:
+      return attention.dim <= kRowsDim;
+    case AttentionRoute::split:
+      return attention.dim <= kSplitDim && attention.keys > 0 &&
+             split_workgroups(attention) <= limits.max_workgroups_per_dimension;
+    case AttentionRoute::materialized:
+      return score_bytes(attention) <= limits.max_storage_binding_size &&
+             ceil_div(attention.keys, kGroup) <= limits.max_workgroups_per_dimension;
+    case AttentionRoute::automatic:
+    case AttentionRoute::tiles:
+      break;
+  }
+  return true;
+}
+
 }  // namespace
 
-Status dispatch_attention(OpCall& op, const Attention& attention, AttentionRoute route) {
+Status dispatch_attention(OpCall& op, const Attention& attention) {
   PTERO_REJECT_IF(attention.dim % 4 != 0, unsupported,
                   "Number of elements ({}) of a head is not a multiple of 4.", attention.dim);
   PTERO_REJECT_IF(!attention.q.is_float() || !attention.k.is_float(), unsupported,
@@ -226,13 +259,8 @@ Status dispatch_attention(OpCall& op, const Attention& attention, AttentionRoute
                       .features = q.features | kv.features,
                       .mask = attention.mask.value_or(attention.q),
                       .slots = attention.position ? op.slots() : BufferRef(attention.q)};
-  if (route == AttentionRoute::automatic) {
-    route = choose(op, attention);
-  }
-  // What no split serves.
-  if (route == AttentionRoute::split &&
-      (attention.dim > kSplitDim || attention.keys == 0 ||
-       split_workgroups(attention) > op.device().limits.max_workgroups_per_dimension)) {
+  AttentionRoute route = choose(op, attention);
+  if (!serves(op, attention, route)) {
     route = AttentionRoute::tiles;
   }
   switch (route) {

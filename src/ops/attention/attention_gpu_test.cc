@@ -54,6 +54,22 @@ TEST_CASE("sdpa_with_kv_cache: replays of prefill, several tokens and single one
   }
 }
 
+TEST_CASE("sdpa_with_kv_cache: tiles of 16 queries") {
+  graph::PlanOptions options = with_route(AttentionRoute::tiles);
+  options.sdpa_query_tile = 16;
+  for (const Replay& each : replays()) {
+    CAPTURE(each.model.dim);
+    CacheSession session(each.model, {}, options);
+    uint32_t position = 0;
+    for (const uint32_t rows : each.steps) {
+      CAPTURE(position);
+      const auto step = session.step(position, rows);
+      CHECK(elements_off(step.got, step.want) == 0);
+      position += rows;
+    }
+  }
+}
+
 TEST_CASE("sdpa_with_kv_cache: the route that the device gets") {
   for (const Replay& each : replays()) {
     CAPTURE(each.model.dim);

@@ -55,8 +55,8 @@ Floats run(AttentionRoute route, const std::string& name, const std::vector<Oper
   args.push_back(builder.tensor(operands[0].dims));
   builder.outputs({args.back()});
   builder.call(name, args);
-  const auto model = must(
-      graph::GraphModel::load(attention_device(), builder.graph(), attention_operators(route)));
+  const auto model = must(graph::GraphModel::load(attention_device(), builder.graph(),
+                                                  all_operators(), {}, with_route(route)));
   const auto session = must(graph::GraphSession::create(model, {.poison_activations = true}));
   return values_of<float>(must(session->run(inputs)).at(0).bytes);
 }
@@ -231,8 +231,8 @@ struct Updater {
     if (!pinned) {
       graph.inputs.push_back(position);
     }
-    session = must(graph::GraphSession::create(must(graph::GraphModel::load(
-        attention_device(), std::move(graph), attention_operators(AttentionRoute::automatic)))));
+    session = must(graph::GraphSession::create(
+        must(graph::GraphModel::load(attention_device(), std::move(graph), all_operators()))));
     is_indexed = indexed;
     is_pinned = pinned;
   }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "ops/attention/attention.h"
-
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -269,17 +267,53 @@ TEST_CASE("et_vk.sdpa: batches and heads are alike; masks that repeat along one 
           .code() == ErrorCode::invalid_program);
 }
 
-TEST_CASE("attention, materialized: three steps over scores of every key") {
-  graph::OperatorRegistry operators;
-  register_attention(operators, AttentionRoute::materialized);
+TEST_CASE("attention: options name the route, which gives way where it does not serve") {
+  const auto kernel = [](SdpaFixture& op, std::string_view route) {
+    op.device.options.sdpa_route = route;
+    const auto plan = op.plan("sdpa_with_kv_cache.default", op.args());
+    REQUIRE(plan.ok());
+    return (*plan)->commands.size() > 1 ? dispatch_at(**plan, 1).kernel.source->name : "";
+  };
   SdpaFixture op(5, 8, 2, 64, 100);
-  op.graph.chain = {{0, "sdpa_with_kv_cache.default", op.args()}};
-  const auto memory = graph::plan_memory(op.graph, operators);
-  REQUIRE(memory.ok());
-  graph::Planner planner(op.graph, *memory, operators, op.device);
-  const auto run = planner.plan(*planner.largest_inputs());
-  REQUIRE(run.ok());
-  const auto* plan = &run->plan;
+  CHECK(kernel(op, "rows") == "attention_rows");
+  CHECK(kernel(op, "split") == "attention_split");
+  CHECK(kernel(op, "tiles") == "attention_tiles");
+  CHECK(kernel(op, "materialized") == "attention_scores");
+  CHECK(kernel(op, "auto") == "attention_tiles");
+  op.device.is_software = true;
+  CHECK(kernel(op, "auto") == "attention_rows");
+  SdpaFixture large(5, 8, 2, 516, 100);
+  CHECK(kernel(large, "rows") == "attention_tiles");
+  CHECK(kernel(large, "split") == "attention_tiles");
+  op.device.limits.max_storage_binding_size = 100 * 2 * 64 * 4;
+  op.device.limits.max_workgroups_per_dimension = 1000;
+  CHECK(kernel(op, "materialized") == "attention_scores");
+  SdpaFixture many(100, 8, 2, 64, 100);
+  many.device.limits.max_storage_binding_size = 100 * 8 * 64 * 4;
+  CHECK(kernel(many, "materialized") == "attention_tiles");
+}
+
+TEST_CASE("attention: tiles of 16 or 32 queries") {
+  const auto blocks = [](uint32_t tile) {
+    SdpaFixture op(100, 8, 2, 64, 100);
+    op.device.options.sdpa_query_tile = tile;
+    const auto plan = op.plan("sdpa_with_kv_cache.default", op.args());
+    REQUIRE(plan.ok());
+    CHECK(dispatch_at(**plan, 1).kernel.source == &wgsl::kAttentionTiles);
+    CHECK(dispatch_at(**plan, 1).kernel.prelude.find(
+              tile == 16 ? "const kEach = 2u;" : "const kEach = 4u;") != std::string::npos);
+    return dispatch_at(**plan, 1).grid;
+  };
+  CHECK(blocks(0) == gpu::Grid{26, 1, 1});  // 400 queries of each head of k
+  CHECK(blocks(32) == gpu::Grid{26, 1, 1});
+  CHECK(blocks(16) == gpu::Grid{50, 1, 1});
+}
+
+TEST_CASE("attention, materialized: three steps over scores of every key") {
+  SdpaFixture op(5, 8, 2, 64, 100);
+  op.device.options.sdpa_route = "materialized";
+  const auto plan = op.plan("sdpa_with_kv_cache.default", op.args());
+  REQUIRE(plan.ok());
   REQUIRE((*plan)->commands.size() == 4);
   CHECK((*plan)->scratch == std::vector<uint64_t>{40 * 100 * 4});
   CHECK(params_of<wgsl::AttentionScoresParams>(dispatch_at(**plan, 1)).keys == 100);

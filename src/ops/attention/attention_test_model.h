@@ -20,7 +20,8 @@
 #include "graph/model.h"
 #include "graph/session.h"
 #include "graph/testing/graph_builder.h"
-#include "ops/attention/attention.h"
+#include "ops/all_operators.h"
+#include "ops/attention/attention_call.h"
 #include "pte/graph.h"
 
 namespace ptero::ops {
@@ -30,20 +31,14 @@ inline gpu::Device& attention_device() {
   return device;
 }
 
-inline const graph::OperatorRegistry& attention_operators(AttentionRoute route) {
-  static const std::vector<graph::OperatorRegistry> registries = [] {
-    std::vector<graph::OperatorRegistry> made(5);
-    for (size_t i = 0; i < made.size(); ++i) {
-      register_attention(made[i], static_cast<AttentionRoute>(i));
-    }
-    return made;
-  }();
-  return registries[static_cast<size_t>(route)];
-}
-
 inline std::string route_name(AttentionRoute route) {
-  constexpr const char* kNames[] = {"automatic", "rows", "split", "tiles", "materialized"};
+  constexpr const char* kNames[] = {"auto", "rows", "split", "tiles", "materialized"};
   return kNames[static_cast<size_t>(route)];
+}
+inline graph::PlanOptions with_route(AttentionRoute route) {
+  graph::PlanOptions options;
+  options.sdpa_route = route_name(route);
+  return options;
 }
 inline constexpr AttentionRoute kAttentionRoutes[] = {AttentionRoute::rows, AttentionRoute::split,
                                                       AttentionRoute::tiles,
@@ -164,6 +159,10 @@ struct CacheModel {
 class CacheSession {
  public:
   CacheSession(CacheModel model, AttentionRoute route, uint32_t seed = 1)
+      : CacheSession(model, {}, with_route(route), seed) {}
+  // `model.cache_dtype` is that of the file, which the passes may change.
+  CacheSession(CacheModel model, graph::GraphPasses passes, graph::PlanOptions options,
+               uint32_t seed = 1)
       : model_(model), random_(seed) {
     graph::testing::GraphBuilder builder;
     const uint32_t q = builder.input({1, model.capacity, model.q_heads, model.dim}, model.dtype);
@@ -193,7 +192,7 @@ class CacheSession {
     v_ = k_;
     session_ = gpu::testing::must(graph::GraphSession::create(
         gpu::testing::must(graph::GraphModel::load(attention_device(), std::move(graph),
-                                                   attention_operators(route))),
+                                                   all_operators(), passes, std::move(options))),
         {.poison_activations = true}));
   }
 

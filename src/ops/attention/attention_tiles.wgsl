@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// y = softmax(q k' * scale) v for many queries: a workgroup takes a tile of 32 queries that read
-// the same head of k, and streams over tiles of 32 keys. Slices of eight vec4s of q, k and v pass
-// through workgroup memory; a thread scores 4 queries by 4 keys and sums 4 rows of y.
+// y = softmax(q k' * scale) v for many queries: a workgroup takes a tile of 8 kEach queries that
+// read the same head of k, and streams over tiles of 32 keys. Slices of eight vec4s of q, k and v
+// pass through workgroup memory; a thread scores kEach queries by 4 keys and sums kEach rows of y.
+// Prelude: that of the part, and kEach, 1 to 4.
 //#include "ops/attention/attention_inputs_part.wgsl"
 const kGroup = 64u;
 const kTile = 32u;
 const kSlice = 8u;
+const kQueries = kSlice * kEach;
 const kStride = kSlice + 1u; // so that neighbouring rows lie in different banks
 const kSlices = (kDim4 + kSlice - 1u) / kSlice;
 
-var<workgroup> left: array<vec4f, kTile * kStride>; // q, then weights: [query][key / 4]
+var<workgroup> left: array<vec4f, kQueries * kStride>; // q, then weights: [query][key / 4]
 var<workgroup> right: array<vec4f, kTile * kStride>; // k, then v
-var<workgroup> shared4: array<vec4f, kGroup>; // one value for each of a thread's four queries
+var<workgroup> shared4: array<vec4f, kGroup>; // one value for each of a thread's queries
 
 fn shared_max(row: u32) -> vec4f {
   var four = shared4[row * kSlice];
@@ -33,24 +35,24 @@ fn shared_sum(row: u32) -> vec4f {
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u,
         @builtin(local_invocation_index) index: u32) {
   let count = p.rows * p.group;
-  let blocks = (count + kTile - 1u) / kTile;
+  let blocks = (count + kQueries - 1u) / kQueries;
   let block = group.x + group.y * groups.x;
   let head = block / blocks;
   if (head >= p.heads) {
     return;
   }
-  let r0 = block % blocks * kTile;
-  let last = min(r0 + kTile, count) - 1u;
+  let r0 = block % blocks * kQueries;
+  let last = min(r0 + kQueries, count) - 1u;
   let first = position();
   let end = keys_of(first, query_row(last));
   let row = index / kSlice; // queries r0 + row + 8 i
   let column = index % kSlice; // keys 4 column + j; vec4s column + 8 slice
 
-  var sum: array<vec4f, 4u * kSlices>;
+  var sum: array<vec4f, kEach * kSlices>;
   var largest = vec4f(kLowest);
   var total = vec4f();
   for (var tile = 0u; tile < end; tile += kTile) {
-    var scores = array<vec4f, 4>(); // see docs/kernels.md
+    var scores = array<vec4f, kEach>(); // see docs/kernels.md
     for (var slice = 0u; slice < kSlices; slice += 1u) {
       workgroupBarrier();
       for (var i = index; i < kTile * kSlice; i += kGroup) {
@@ -62,7 +64,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
           a = vec4f(q[query_at(head, min(r0 + at, last)) + d4]) * p.scale;
           b = vec4f(k[head * p.kv_head + min(tile + at, end - 1u) * p.kv_row + d4]);
         }
-        left[at * kStride + i % kSlice] = a;
+        if (at < kQueries) {
+          left[at * kStride + i % kSlice] = a;
+        }
         right[(at % 4u * kSlice + at / 4u) * kStride + i % kSlice] = b;
       }
       workgroupBarrier();
@@ -71,7 +75,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         let k1 = right[(kSlice + column) * kStride + d];
         let k2 = right[(2u * kSlice + column) * kStride + d];
         let k3 = right[(3u * kSlice + column) * kStride + d];
-        for (var i = 0u; i < 4u; i += 1u) {
+        for (var i = 0u; i < kEach; i += 1u) {
           let x = left[(row + i * kSlice) * kStride + d];
           scores[i] += vec4f(dot(x, k0), dot(x, k1), dot(x, k2), dot(x, k3));
         }
@@ -79,8 +83,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     }
 
     let keys = tile + 4u * column + vec4u(0u, 1u, 2u, 3u);
-    var highest: vec4f;
-    for (var i = 0u; i < 4u; i += 1u) {
+    var highest = vec4f();
+    for (var i = 0u; i < kEach; i += 1u) {
       let r = min(r0 + row + i * kSlice, last);
       let x = scores[i];
       let seen = keys < vec4u(keys_of(first, query_row(r)));
@@ -95,7 +99,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let shrink = exp(largest - next);
     largest = next;
     total *= shrink;
-    for (var i = 0u; i < 4u; i += 1u) {
+    for (var i = 0u; i < kEach; i += 1u) {
       let seen = keys < vec4u(keys_of(first, query_row(min(r0 + row + i * kSlice, last))));
       let weights = select(vec4f(), exp(scores[i] - next[i]), seen);
       left[(row + i * kSlice) * kStride + column] = weights;
@@ -115,17 +119,17 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         right[i / kSlice * kStride + i % kSlice] = b;
       }
       workgroupBarrier();
-      for (var i = 0u; i < 4u; i += 1u) {
-        sum[4u * slice + i] *= shrink[i];
+      for (var i = 0u; i < kEach; i += 1u) {
+        sum[kEach * slice + i] *= shrink[i];
       }
       for (var four = 0u; four < kTile / 4u; four += 1u) {
         let v0 = right[4u * four * kStride + column];
         let v1 = right[(4u * four + 1u) * kStride + column];
         let v2 = right[(4u * four + 2u) * kStride + column];
         let v3 = right[(4u * four + 3u) * kStride + column];
-        for (var i = 0u; i < 4u; i += 1u) {
+        for (var i = 0u; i < kEach; i += 1u) {
           let w = left[(row + i * kSlice) * kStride + four];
-          sum[4u * slice + i] += w.x * v0 + w.y * v1 + w.z * v2 + w.w * v3;
+          sum[kEach * slice + i] += w.x * v0 + w.y * v1 + w.z * v2 + w.w * v3;
         }
       }
     }
@@ -136,12 +140,12 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   workgroupBarrier();
   let whole = shared_sum(row);
   let inverse = select(vec4f(), 1.0 / whole, whole > vec4f());
-  for (var i = 0u; i < 4u; i += 1u) {
+  for (var i = 0u; i < kEach; i += 1u) {
     let r = r0 + row + i * kSlice;
     for (var slice = 0u; slice < kSlices; slice += 1u) {
       let to = slice * kSlice + column;
       if (r <= last && to < kDim4) {
-        y[query_at(head, r) + to] = vec4<Y>(sum[4u * slice + i] * inverse[i]);
+        y[query_at(head, r) + to] = vec4<Y>(sum[kEach * slice + i] * inverse[i]);
       }
     }
   }

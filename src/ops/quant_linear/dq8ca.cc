@@ -70,7 +70,7 @@ bool takes_dot_products(const Dq8caLinear& layer, const Q4Shape& shape,
   const uint64_t largest = std::max({linear.x.bytes(), linear.weight.bytes(), linear.scales.bytes(),
                                      layer.sums.bytes(), linear.y.bytes()});
   return device.features.contains(gpu::Feature::packed_dot) &&
-         choose_q4_route(shape, device).kernel == Q4Kernel::tile &&
+         is_tiled(choose_q4_route(shape, device).kernel) &&
          (shape.group % 32 == 0 || shape.group >= shape.k) &&
          layer.sums.dtype == pte::GraphDtype::int32 && sums.rank() == 2 && sums[0] >= groups &&
          sums[1] >= shape.n && largest <= device.limits.max_storage_binding_size;

@@ -77,9 +77,9 @@ TEST_CASE("linear_dq8ca_q4gsw: few rows, a CPU, short groups and no dot products
   Layer layer;
   CHECK(layer.kernels() == Names{"quantize_rows", "dot_tile"});
   CHECK(layer.kernels(one_row) == Names{"fake_quantize", "q4_gemv"});
-  CHECK(Layer(16).kernels() == Names{"fake_quantize", "q4_tile"});
+  CHECK(Layer(16).kernels() == Names{"fake_quantize", "q4_steel"});
   layer.op.device.features = {};
-  CHECK(layer.kernels() == Names{"fake_quantize", "q4_tile"});
+  CHECK(layer.kernels() == Names{"fake_quantize", "q4_steel"});
   Layer on_cpu;
   on_cpu.op.device.is_software = true;
   CHECK(on_cpu.kernels() == Names{"fake_quantize", "q4_column_rows"});

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "base/result.h"
 #include "graph/op_call.h"
@@ -20,7 +21,8 @@ struct Q4Linear {
   graph::TensorRef y;                        // [..., N]
   std::optional<graph::BufferRef> x_values;  // float32, to take in place of what x holds
   int64_t group_size = 0;
-  bool swapped = false;  // the first weight of a byte in its high half
+  bool swapped = false;    // the first weight of a byte in its high half
+  bool may_halve = false;  // see Q4Shape
 };
 
 enum class Q4Kernel : uint8_t {
@@ -28,7 +30,20 @@ enum class Q4Kernel : uint8_t {
   column,  // few, independent invocations: adapters that run on a CPU
   gemv,    // few rows of x, a workgroup a column: decoding
   tile,    // many rows of x: prefill
+  // The same with 256 threads, which not every device has.
+  steel,
+  steel_f16,             // multiplies in f16
+  steel_f16_packed,      // the same results, the weight taken apart by words
+  steel_f16_accumulate,  // adds in f16, too: only where the user asks for it
 };
+
+// The name of a kernel as the option q4_gemm has it.
+std::string_view name_of(Q4Kernel kernel);
+
+// Whether it makes tiles of many rows.
+constexpr bool is_tiled(Q4Kernel kernel) {
+  return kernel >= Q4Kernel::tile;
+}
 
 struct Q4Shape {
   uint64_t m = 0;
@@ -36,6 +51,7 @@ struct Q4Shape {
   uint64_t k = 0;
   uint64_t group = 0;      // elements, at most k
   uint64_t row_bytes = 0;  // of the weight
+  bool may_halve = false;  // products in f16 are good enough
 };
 
 struct Q4Route {
@@ -49,7 +65,8 @@ struct Q4Route {
   bool operator==(const Q4Route&) const = default;
 };
 
-// Which kernel makes a product of this shape on such a device.
+// Which kernel makes a product of this shape on such a device: by default, or what the options ask
+// for when it serves.
 Q4Route choose_q4_route(const Q4Shape& shape, const graph::DeviceFacts& device);
 
 // Checks that the tensors fit together and gives y its shape.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ops/quant_linear/q4_linear.h"
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <doctest/doctest.h>
 
 #include "ops/common/one_op_fixture.h"
@@ -9,17 +13,13 @@
 #include "ops/quant_linear/q4_column_rows.wgsl.h"
 #include "ops/quant_linear/q4_gemv.wgsl.h"
 #include "ops/quant_linear/q4_gemv_subgroup.wgsl.h"
-#include "ops/quant_linear/q4_tile.wgsl.h"
+#include "ops/quant_linear/q4_steel.wgsl.h"
 
 namespace ptero::ops {
 namespace {
 
 using graph::Shape;
 using pte::GraphDtype;
-
-Q4Shape whole_words(uint64_t m, uint64_t n, uint64_t k, uint64_t group) {
-  return {.m = m, .n = n, .k = k, .group = group, .row_bytes = k / 2};
-}
 
 // x, weight, scales, group, bias or Null, y
 std::vector<uint32_t> q4gsw(OneOpFixture& op, uint32_t m, uint32_t n, uint32_t k, uint32_t group,
@@ -32,61 +32,63 @@ std::vector<uint32_t> q4gsw(OneOpFixture& op, uint32_t m, uint32_t n, uint32_t k
   return {x, weight, scales, size, addend, op.output({m, n}, type)};
 }
 
-TEST_CASE("q4 routes: a CPU takes columns, as wide as rows and groups allow") {
-  OneOpFixture op;
-  op.device.is_software = true;
-  const auto route = [&](const Q4Shape& shape) { return choose_q4_route(shape, op.device); };
-  CHECK(route(whole_words(1, 1536, 576, 32)) ==
-        Q4Route{.kernel = Q4Kernel::column, .words = 4, .rows = 1, .columns = 64, .threads = 16});
-  CHECK(route(whole_words(2, 64, 576, 32)).rows == 4);
-  CHECK(route(whole_words(130, 64, 576, 32)).rows == 4);
-  CHECK(route(whole_words(1, 64, 576, 16)).words == 2);  // a load lies in one group
-  CHECK(route(whole_words(1, 64, 200, 40)).words == 1);
-  CHECK(route(whole_words(1, 64, 48, 48)).words == 2);  // rows of six words
-}
-
-TEST_CASE("q4 routes: a GPU shares rows among threads, and stages tiles of many") {
-  OneOpFixture op;
-  op.device.features = {gpu::Feature::subgroups};
-  const auto route = [&](const Q4Shape& shape) { return choose_q4_route(shape, op.device); };
-  CHECK(route(whole_words(1, 2048, 2048, 32)) == Q4Route{.kernel = Q4Kernel::gemv,
-                                                         .words = 2,
-                                                         .rows = 1,
-                                                         .columns = 2,
-                                                         .threads = 128,
-                                                         .subgroups = true});
-  CHECK(route(whole_words(1, 16384, 2048, 32)).threads == 64);
-  CHECK(route(whole_words(1, 128256, 2048, 32)) == Q4Route{.kernel = Q4Kernel::gemv,
-                                                           .words = 4,
-                                                           .rows = 1,
-                                                           .columns = 4,
-                                                           .threads = 32,
-                                                           .subgroups = true});
-  CHECK(route(whole_words(1, 576, 576, 32)).threads == 64);  // 36 loads a row
-  CHECK(route(whole_words(16, 2048, 2048, 32)).kernel == Q4Kernel::gemv);
-  CHECK(route(whole_words(17, 2048, 2048, 32)) ==
-        Q4Route{.kernel = Q4Kernel::tile, .rows = 64, .columns = 64, .threads = 256});
-
-  op.device.features = {};
-  op.device.limits.max_invocations_per_workgroup = 64;
-  CHECK_FALSE(route(whole_words(1, 2048, 2048, 32)).subgroups);
-  CHECK(route(whole_words(1, 2048, 2048, 32)).threads == 64);
-  CHECK(route(whole_words(17, 2048, 2048, 32)) ==
-        Q4Route{.kernel = Q4Kernel::tile, .rows = 32, .columns = 32, .threads = 64});
-}
-
-TEST_CASE("q4 routes: what is not made of whole words goes one element at a time") {
-  OneOpFixture op;
-  for (const bool software : {false, true}) {
-    op.device.is_software = software;
-    const auto kernel = [&](const Q4Shape& shape) {
-      return choose_q4_route(shape, op.device).kernel;
-    };
-    CHECK(kernel({.m = 1, .n = 9, .k = 20, .group = 20, .row_bytes = 12}) == Q4Kernel::any);
-    CHECK(kernel({.m = 1, .n = 9, .k = 24, .group = 12, .row_bytes = 12}) == Q4Kernel::any);
-    CHECK(kernel({.m = 1, .n = 9, .k = 24, .group = 24, .row_bytes = 13}) == Q4Kernel::any);
-    CHECK(kernel({.m = 1, .n = 9, .k = 24, .group = 8, .row_bytes = 16}) != Q4Kernel::any);
+TEST_CASE("linear_q4gsw: no plan adds up in f16 unless asked to") {
+  for (const uint32_t m : {127, 128, 508, 511, 512}) {
+    for (const bool asked : {false, true}) {
+      OneOpFixture op;
+      op.device.features = {gpu::Feature::shader_f16};
+      op.device.options.enable_f16_accumulate_gemm = asked;
+      const auto plan = op.plan("et_vk.linear_q4gsw.default", q4gsw(op, m, 2048, 2048, 64));
+      REQUIRE(plan.ok());
+      REQUIRE((*plan)->dispatches() == 1);
+      const std::string_view name = dispatch_at(**plan, 0).kernel.source->name;
+      CHECK(name == (asked ? "q4_steel_accumulate" : "q4_steel_packed"));
+    }
   }
+}
+
+TEST_CASE("linear_q4gsw: tiles beyond a grid are folded, then taken in parts") {
+  OneOpFixture op;
+  op.device.limits.max_storage_binding_size = uint64_t{4} << 30;
+  const auto plan = op.plan("et_vk.linear_q4gsw.default", q4gsw(op, 8192, 65536, 8, 8));
+  // 128 x 1024 tiles
+  REQUIRE(plan.ok());
+  REQUIRE((*plan)->dispatches() == 1);
+  const gpu::Grid folded = dispatch_at(**plan, 0).grid;
+  CHECK(folded.x <= 65535);
+  CHECK(folded.y > 1);
+  CHECK(uint64_t{folded.x} * folded.y >= 128 * 1024);
+
+  for (const uint32_t limit : {2, 3, 8}) {
+    OneOpFixture small;
+    small.device.limits.max_workgroups_per_dimension = limit;
+    const auto parts =
+        small.plan("et_vk.linear_q4gsw.default", q4gsw(small, 300, 1000, 8, 8, true));
+    REQUIRE(parts.ok());
+    CHECK((*parts)->dispatches() > 1);
+    std::vector<uint32_t> covered(300 * 1000);
+    for (size_t i = 0; i < (*parts)->dispatches(); ++i) {
+      const auto& dispatch = dispatch_at(**parts, i);
+      const auto params = params_of<wgsl::Q4SteelParams>(dispatch);
+      CHECK(dispatch.grid.x <= limit);
+      CHECK(dispatch.grid.y <= limit);
+      CHECK(uint64_t{dispatch.grid.x} * dispatch.grid.y >=
+            uint64_t{(params.m + 63) / 64} * ((params.n + 63) / 64));
+      const uint64_t first = dispatch.bindings[4].offset / 4 + params.y_first;
+      for (uint64_t m = 0; m < params.m; ++m) {
+        for (uint64_t n = 0; n < params.n; ++n) {
+          ++covered.at(first + m * 1000 + n);
+        }
+      }
+      CHECK(dispatch.bindings[1].offset / 4 == first % 1000);
+      CHECK(dispatch.bindings[0].offset / 4 + 4 * uint64_t{params.x_first} == first / 1000 * 8);
+    }
+    CHECK(std::count(covered.begin(), covered.end(), 1) == 300 * 1000);
+  }
+  OneOpFixture one;
+  one.device.limits.max_workgroups_per_dimension = 1;
+  CHECK(one.plan_error("et_vk.linear_q4gsw.default", q4gsw(one, 1, 64, 8, 8)).code() ==
+        ErrorCode::unsupported);
 }
 
 TEST_CASE("linear_q4gsw: rows of any rank at live shapes") {
@@ -192,7 +194,7 @@ TEST_CASE(
       uint64_t x_first = 0;
       uint64_t y_first = 0;
       if (k == 128) {
-        const auto params = params_of<wgsl::Q4TileParams>(dispatch);
+        const auto params = params_of<wgsl::Q4SteelParams>(dispatch);
         m = params.m;
         x_first = params.x_first * 4;
         y_first = params.y_first;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <array>
 
 #include "base/checked.h"
 #include "ops/quant_linear/q4_linear.h"
@@ -48,15 +49,53 @@ Q4Route gemv_route(const Q4Shape& shape, const graph::DeviceFacts& device) {
   return route;
 }
 
+// Tiles of many rows; `most` is the fastest kernel that may be taken.
+Q4Route tiled_route(const Q4Shape& shape, const graph::DeviceFacts& device, Q4Kernel most) {
+  constexpr uint32_t kWide = 256;
+  constexpr uint32_t kTileBytes = 10240;  // of workgroup memory
+  const gpu::Limits& limits = device.limits;
+  const bool wide = limits.max_invocations_per_workgroup >= kWide &&
+                    limits.max_workgroup_size_x >= kWide &&
+                    limits.max_workgroup_storage_size >= kTileBytes;
+  Q4Route route{.kernel = most, .rows = 64, .columns = 64, .threads = kWide};
+  if (!wide) {
+    return {.kernel = Q4Kernel::tile, .rows = 32, .columns = 32, .threads = 64};
+  }
+  if (!shape.may_halve || !device.features.contains(gpu::Feature::shader_f16)) {
+    route.kernel = std::min(route.kernel, Q4Kernel::steel);
+  }
+  return route;
+}
+
+constexpr std::array<std::string_view, 8> kNames = {"any",
+                                                    "column",
+                                                    "gemv",
+                                                    "tile",
+                                                    "steel",
+                                                    "steel_f16",
+                                                    "steel_f16_packed",
+                                                    "steel_f16_accumulate"};
+
 }  // namespace
+
+std::string_view name_of(Q4Kernel kernel) {
+  return kNames[static_cast<size_t>(kernel)];
+}
 
 Q4Route choose_q4_route(const Q4Shape& shape, const graph::DeviceFacts& device) {
   constexpr uint64_t kFewRows = 16;
-  constexpr uint32_t kWide = 256;
   const bool whole_words = shape.k % 8 == 0 && shape.row_bytes % 4 == 0 &&
                            (shape.group % 8 == 0 || shape.group >= shape.k);
   if (!whole_words) {
     return {};
+  }
+  const auto named = std::find(kNames.begin(), kNames.end(), device.options.q4_gemm);
+  if (shape.m > kFewRows && named != kNames.end()) {
+    const auto kernel = static_cast<Q4Kernel>(named - kNames.begin());
+    if (is_tiled(kernel)) {
+      return tiled_route(shape, device, kernel);
+    }
+    return kernel == Q4Kernel::column ? column_route(shape) : Q4Route{};
   }
   if (device.is_software) {
     return column_route(shape);
@@ -64,12 +103,9 @@ Q4Route choose_q4_route(const Q4Shape& shape, const graph::DeviceFacts& device) 
   if (shape.m <= kFewRows) {
     return gemv_route(shape, device);
   }
-  const bool wide = device.limits.max_invocations_per_workgroup >= kWide &&
-                    device.limits.max_workgroup_size_x >= kWide;
-  Q4Route route{.kernel = Q4Kernel::tile, .threads = wide ? kWide : 64};
-  route.rows = wide ? 64 : 32;
-  route.columns = route.rows;
-  return route;
+  return tiled_route(shape, device,
+                     device.options.enable_f16_accumulate_gemm ? Q4Kernel::steel_f16_accumulate
+                                                               : Q4Kernel::steel_f16_packed);
 }
 
 }  // namespace ptero::ops

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -89,6 +90,15 @@ struct Layer {
     return (nibble - 8) * scales[uint64_t{column / group} * scale_row + row];
   }
 
+  // The sum of what want() adds, each without its sign.
+  double sum_of_sizes(uint32_t row, uint32_t column) const {
+    double sum = 0;
+    for (uint32_t i = 0; i < k; ++i) {
+      sum += std::abs(x[uint64_t{row} * k + i] * dequantized(column, i));
+    }
+    return sum;
+  }
+
   double want(uint32_t row, uint32_t column) const {
     double sum = bias ? addend[column] : 0;
     for (uint32_t i = 0; i < k; ++i) {
@@ -109,18 +119,55 @@ inline uint32_t add_floats(PlannedRun& run, std::vector<uint32_t> dims,
                    std::vector<float>(values.begin(), values.end()));
 }
 
+// y, as the device makes it.
+inline std::vector<double> run_layer(PlannedRun& run, const Layer& layer) {
+  const GraphDtype type = layer.half ? GraphDtype::float16 : GraphDtype::float32;
+  const uint32_t x = add_floats(run, {1, layer.m, layer.k}, layer.x, layer.half);
+  const uint32_t weight = run.input({layer.n, layer.row_bytes}, GraphDtype::uint8, layer.weight);
+  std::vector<uint32_t> scale_dims = {layer.groups, layer.scale_row};
+  if (layer.swapped) {
+    scale_dims.erase(scale_dims.begin());
+  }
+  const uint32_t scales = add_floats(run, scale_dims, layer.scales, layer.half);
+  const uint32_t y = run.output({1, layer.m, layer.n}, type);
+  std::vector<std::byte> bytes;
+  if (layer.swapped) {
+    bytes = run.run("et_vk.linear_qcs4w.default", {x, weight, scales, y}).front();
+  } else {
+    const uint32_t group = run.value(int64_t{layer.group});
+    const uint32_t bias =
+        layer.bias ? add_floats(run, {layer.scale_row}, layer.addend, layer.half) : run.null();
+    bytes = run.run("et_vk.linear_q4gsw.default", {x, weight, scales, group, bias, y}).front();
+  }
+  if (layer.half) {
+    const auto bits = gpu::testing::values_of<uint16_t>(bytes);
+    std::vector<double> values(bits.size());
+    std::transform(bits.begin(), bits.end(), values.begin(), float_of_half);
+    return values;
+  }
+  const auto floats = gpu::testing::values_of<float>(bytes);
+  return {floats.begin(), floats.end()};
+}
+
 using Change = std::function<void(graph::DeviceFacts&)>;
 
 struct Way {
   const char* name;
   Change change;
+  bool half = false;  // products of many rows in f16
 };
 
 // The facts of devices for which planning takes different kernels.
 inline std::vector<Way> ways() {
+  const bool half = shared_device().features().contains(gpu::Feature::shader_f16);
   return {
       {"as a CPU", [](graph::DeviceFacts& facts) { facts.is_software = true; }},
-      {"as a GPU", [](graph::DeviceFacts& facts) { facts.is_software = false; }},
+      {"as a GPU", [](graph::DeviceFacts& facts) { facts.is_software = false; }, half},
+      {"as a GPU without shader-f16",
+       [](graph::DeviceFacts& facts) {
+         facts.is_software = false;
+         facts.options.q4_gemm = "steel";
+       }},
       {"as a small GPU without subgroups",
        [](graph::DeviceFacts& facts) {
          facts.is_software = false;

@@ -22,6 +22,7 @@ Status plan_q4gsw(OpCall& op) {
   PTERO_ASSIGN_OR_RETURN(linear.group_size, op.integer(3));
   PTERO_ASSIGN_OR_RETURN(linear.bias, op.optional_tensor(4));
   PTERO_ASSIGN_OR_RETURN(linear.y, op.output());
+  linear.may_halve = true;
   return dispatch_q4_linear(op, std::move(linear));
 }
 

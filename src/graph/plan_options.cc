@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "graph/plan_options.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace ptero::graph {
+namespace {
+
+constexpr std::string_view kOff = "false";
+constexpr std::string_view kOn = "true";
+
+}  // namespace
+
+std::span<const PlanOptionInfo> plan_option_list() {
+  static const std::vector<PlanOptionInfo> list = {
+      {"q4_gemm",
+       {"auto", "any", "column", "tile", "steel", "steel_f16", "steel_f16_packed",
+        "steel_f16_accumulate"},
+       "kernel of 4-bit linear layers with many rows"},
+      {"sdpa_route", {"auto", "rows", "split", "tiles", "materialized"}, "kernels of attention"},
+      {"enable_f16_accumulate_gemm",
+       {kOff, kOn},
+       "4-bit linear layers with many rows add up in f16: faster, less accurate"},
+      {"enable_f16_kv_cache",
+       {kOff, kOn},
+       "KV caches in f16 where the device has shader-f16: half the memory, less accurate"},
+      {"sdpa_query_tile", {"0", "16", "32"}, "queries of a tile of attention (sdpa_route=tiles); 0: 32"},
+  };
+  return list;
+}
+
+Status set(PlanOptions& options, std::string_view assignment) {
+  const size_t equals = assignment.find('=');
+  const std::string_view key = assignment.substr(0, equals);
+  const auto list = plan_option_list();
+  const auto info = std::find_if(list.begin(), list.end(),
+                                 [&](const PlanOptionInfo& each) { return each.key == key; });
+  if (info == list.end()) {
+    std::vector<std::string_view> keys;
+    for (const PlanOptionInfo& each : list) {
+      keys.push_back(each.key);
+    }
+    return make_error(ErrorCode::invalid_argument, "There is no option ({}); there are {}.", key,
+                      fmt::join(keys, ", "));
+  }
+  // A flag alone is one that is set.
+  const bool flag = info->values.front() == kOff;
+  const std::string_view value = equals != std::string_view::npos ? assignment.substr(equals + 1)
+                                 : flag                           ? kOn
+                                                                  : std::string_view();
+  PTERO_REJECT_IF(std::find(info->values.begin(), info->values.end(), value) == info->values.end(),
+                  invalid_argument, "Value ({}) of option {} is none of {}.", value, key,
+                  fmt::join(info->values, ", "));
+  if (key == "q4_gemm") {
+    options.q4_gemm = value;
+  } else if (key == "sdpa_route") {
+    options.sdpa_route = value;
+  } else if (key == "enable_f16_accumulate_gemm") {
+    options.enable_f16_accumulate_gemm = value == kOn;
+  } else if (key == "enable_f16_kv_cache") {
+    options.enable_f16_kv_cache = value == kOn;
+  } else {
+    options.sdpa_query_tile = value == "16" ? 16 : value == "32" ? 32 : 0;
+  }
+  return ok_status();
+}
+
+std::vector<std::string> unserved(const PlanOptions& options, gpu::FeatureSet features) {
+  std::vector<std::string> sentences;
+  if (features.contains(gpu::Feature::shader_f16)) {
+    return sentences;
+  }
+  if (options.enable_f16_kv_cache) {
+    sentences.emplace_back(
+        "Option enable_f16_kv_cache does nothing here: the device has no shader-f16, so KV caches "
+        "stay float32.");
+  }
+  if (options.enable_f16_accumulate_gemm) {
+    sentences.emplace_back(
+        "Option enable_f16_accumulate_gemm does nothing here: the device has no shader-f16, so "
+        "sums stay float32.");
+  }
+  return sentences;
+}
+
+std::string plan_option_help() {
+  std::string text;
+  for (const PlanOptionInfo& info : plan_option_list()) {
+    text += fmt::format("{}={}: {}\n", info.key, fmt::join(info.values, "|"), info.help);
+  }
+  return text;
+}
+
+}  // namespace ptero::graph

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "passes/passes.h"
+
+namespace ptero::passes {
+
+const std::vector<graph::GraphPass>& standard_passes() {
+  static const std::vector<graph::GraphPass> passes = {widen_half, halve_caches};
+  return passes;
+}
+
+}  // namespace ptero::passes
