@@ -27,7 +27,9 @@ std::span<const PlanOptionInfo> plan_option_list() {
       {"enable_f16_kv_cache",
        {kOff, kOn},
        "KV caches in f16 where the device has shader-f16: half the memory, less accurate"},
-      {"sdpa_query_tile", {"0", "16", "32"}, "queries of a tile of attention (sdpa_route=tiles); 0: 32"},
+      {"sdpa_query_tile",
+       {"0", "16", "32"},
+       "queries of a tile of attention (sdpa_route=tiles); 0: 32"},
   };
   return list;
 }
