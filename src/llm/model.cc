@@ -73,10 +73,9 @@ class LmLoader : public gpu::Pending<std::shared_ptr<const Model>> {
     if (method_ == nullptr && model.method_ == nullptr) {
       PTERO_ASSIGN_OR_RETURN(model.metadata_, read_metadata(*model.source_.program));
       PTERO_RETURN_IF_ERROR(read_texts());
-      method_ = graph::MethodModel::load(model.device_, *model.source_.program,
-                                         *model.source_.data, "forward", ops::all_operators(),
-                                         ops::host_operators(), passes::standard_passes(),
-                                         model.source_.options);
+      method_ = graph::MethodModel::load(model.device_, *model.source_.program, *model.source_.data,
+                                         "forward", ops::all_operators(), ops::host_operators(),
+                                         passes::standard_passes(), model.source_.options);
     }
     if (model.method_ == nullptr) {
       if (!method_->advance()) {

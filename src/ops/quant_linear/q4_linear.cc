@@ -114,6 +114,7 @@ Status dispatch_q4_linear(OpCall& op, Q4Linear linear) {
   PTERO_ASSIGN_OR_RETURN(layer.scale_type, element_type(linear.scales));
   layer.scale_row = linear.scales.shape[linear.scales.shape.rank() - 1];
   layer.shape.may_halve = linear.may_halve;
+  layer.shape.half = linear.x.dtype == pte::GraphDtype::float16;
   layer.what = std::move(linear);
   const Q4Shape& shape = layer.shape;
   if (shape.m == 0 || shape.n == 0) {

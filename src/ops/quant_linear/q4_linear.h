@@ -51,7 +51,8 @@ struct Q4Shape {
   uint64_t k = 0;
   uint64_t group = 0;      // elements, at most k
   uint64_t row_bytes = 0;  // of the weight
-  bool may_halve = false;  // products in f16 are good enough
+  bool may_halve = false;  // products in f16 may be asked for
+  bool half = false;       // x is of half precision, so they lose nothing that counts
 };
 
 struct Q4Route {

@@ -200,9 +200,9 @@ Status dispatch_q4_part(OpCall& op, const Q4Layer& layer, const Q4Part& part) {
   const gpu::Limits& limits = op.device().limits;
   const Q4Shape& shape = layer.shape;
   const Q4Linear& what = layer.what;
-  const Q4Route route = choose_q4_route(
-      {part.m.count, part.n.count, shape.k, shape.group, shape.row_bytes, shape.may_halve},
-      op.device());
+  const Q4Route route = choose_q4_route({part.m.count, part.n.count, shape.k, shape.group,
+                                         shape.row_bytes, shape.may_halve, shape.half},
+                                        op.device());
   const auto grid = grid_of(route, part, limits);
   if (!grid) {
     return dispatch_halves(op, layer, part);

@@ -103,9 +103,11 @@ Q4Route choose_q4_route(const Q4Shape& shape, const graph::DeviceFacts& device) 
   if (shape.m <= kFewRows) {
     return gemv_route(shape, device);
   }
+  // A file in single precision gets single precision, unless somebody asks for less.
   return tiled_route(shape, device,
                      device.options.enable_f16_accumulate_gemm ? Q4Kernel::steel_f16_accumulate
-                                                               : Q4Kernel::steel_f16_packed);
+                     : shape.half                              ? Q4Kernel::steel_f16_packed
+                                                               : Q4Kernel::steel);
 }
 
 }  // namespace ptero::ops

@@ -65,6 +65,8 @@ TEST_CASE("q4 routes: products in f16 where the device has it and the operator t
   const auto kernel = [&] { return choose_q4_route(shape, op.device).kernel; };
   CHECK(kernel() == Q4Kernel::steel);
   shape.may_halve = true;
+  CHECK(kernel() == Q4Kernel::steel);
+  shape.half = true;
   CHECK(kernel() == Q4Kernel::steel_f16_packed);
   op.device.limits.max_workgroup_storage_size = 8192;
   CHECK(kernel() == Q4Kernel::tile);

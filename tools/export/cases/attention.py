@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# size: a table of cases: one after the other, each a few lines.
 """Attention over a cache that lives in the graph, cache updates alone, and plain attention."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# size: a table of cases: one after the other, each a few lines.
 """Every operator family at several lengths of one dimension, in one loaded model."""
 
 import torch
