@@ -19,11 +19,17 @@ Result<RowSplit> split_rows(const graph::OpCall& op, uint64_t rows, uint64_t len
   // spoils; a dense row is read side by side only when it is shared.
   constexpr uint64_t kElementsPerLane = 4;
   constexpr uint64_t kLongRow = 4096;
+  // With few rows most of a GPU has nothing to do, so each may take more threads: a row of 2,048
+  // alone took an H200 27 us with 64 of them.
+  constexpr uint64_t kFewRows = 64;
+  constexpr uint64_t kLongRowOfFew = 1024;
   constexpr uint32_t kWideGroup = 256;
   const uint64_t enough = op.device().is_software ? 64 : stride > 1 ? 8192 : UINT64_MAX;
   const gpu::Limits& limits = op.device().limits;
   RowSplit split;
-  if (length >= kLongRow && limits.max_invocations_per_workgroup >= kWideGroup &&
+  const bool few = rows <= kFewRows && stride <= 1 && !op.device().is_software;
+  if (length >= (few ? kLongRowOfFew : kLongRow) &&
+      limits.max_invocations_per_workgroup >= kWideGroup &&
       limits.max_workgroup_size_x >= kWideGroup) {
     split.wg_size = kWideGroup;
   }

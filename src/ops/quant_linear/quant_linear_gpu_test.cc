@@ -211,7 +211,7 @@ TEST_CASE("q4gsw: each device takes its kernel") {
   CHECK(kernels(0, 20) == Names{"q4_column_rows"});
   const bool subgroups = shared_device().features().contains(gpu::Feature::subgroups);
   CHECK(kernels(1, 1) == Names{subgroups ? "q4_gemv_subgroup" : "q4_gemv"});
-  CHECK(kernels(1, 20) == Names{has_half() ? "q4_steel_packed" : "q4_steel"});
+  CHECK(kernels(1, 20) == Names{"q4_steel"});
   CHECK(kernels(2, 20) == Names{"q4_steel"});
   CHECK(kernels(3, 1) == Names{"q4_gemv"});
   CHECK(kernels(3, 20) == Names{"q4_tile"});

@@ -22,7 +22,8 @@ struct UnaryRow {
 };
 
 // exp() overflows into infinity, and what follows from infinity is left open in WGSL; arguments are
-// kept where nothing overflows and the result no longer changes. Comparisons let NaN through.
+// kept where nothing overflows and the result no longer changes. A NaN is told by its bits:
+// compilers may take comparisons to have none.
 constexpr UnaryRow kRows[] = {
     {"aten.abs.default", "return abs(a);", "return abs(a);"},
     {"aten.neg.default", "return -a;", "return -a;"},
@@ -34,15 +35,16 @@ constexpr UnaryRow kRows[] = {
     {"aten.tanh.default", "return select(tanh(clamp(a, -15.0, 15.0)), a, is_nan(a));"},
     {"aten.sigmoid.default", "return select(1.0 / (1.0 + exp(-max(a, -87.0))), a, is_nan(a));"},
     {"aten.round.default", "return round(a);", "return a;"},  // WGSL takes ties to even as well
-    {"aten.relu.default", "return select(a, 0.0, a < 0.0);", "return max(a, 0);"},
+    {"aten.relu.default", "return select(max(a, 0.0), a, is_nan(a));", "return max(a, 0);"},
     {"aten.hardswish.default", "return a * select(clamp(a + 3.0, 0.0, 6.0), a, is_nan(a)) / 6.0;"},
 };
 
 constexpr UnaryRow kLeakyRelu = {"aten.leaky_relu.default", "return select(a * s.x, a, a > 0.0);"};
 // aten.clamp and aten.hardtanh: the upper bound wins over the lower.
-constexpr UnaryRow kClamp = {
-    "", "let low = select(a, s.x, a < s.x);\n  return select(low, s.y, low > s.y);",
-    "return min(max(a, s.x), s.y);"};
+constexpr UnaryRow kClamp = {"",
+                             "let low = select(a, s.x, a < s.x);\n"
+                             "  return select(select(low, s.y, low > s.y), a, is_nan(a));",
+                             "return min(max(a, s.x), s.y);"};
 
 constexpr std::string_view kGeluErf = "return 0.5 * a * (1.0 + error_function(a * 0.70710678));";
 // a * (1 + tanh(u)) / 2 as a * sigmoid(2 u), which keeps what is left far below 0.
