@@ -72,6 +72,7 @@ function(ptero_gpu_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;DEPENDS")
   add_executable(${name} ${arg_SOURCES} "${PROJECT_SOURCE_DIR}/tests/doctest_main.cc")
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} doctest::doctest)
+  target_compile_definitions(${name} PRIVATE PTERO_TESTDATA="${PROJECT_SOURCE_DIR}/testdata")
   ptero_run_on_adapters(${name} TIMEOUT "${arg_TIMEOUT}" ARGUMENTS --no-version)
 endfunction()
 

@@ -128,7 +128,11 @@ Result<bool> OpCall::set_scalar_element(const TensorRef& x, uint64_t element) {
   PTERO_ASSIGN_OR_RETURN(const uint32_t id, scalar_output());
   const auto input = std::find(graph_.inputs.begin(), graph_.inputs.end(), x.id);
   const size_t position = static_cast<size_t>(input - graph_.inputs.begin());
-  if (input == graph_.inputs.end() || host_inputs_[position].empty()) {
+  if (input == graph_.inputs.end()) {
+    return false;
+  }
+  plan_.inputs_asked.push_back(position);
+  if (host_inputs_[position].empty()) {
     return false;
   }
   ScalarStep step{.kind = ScalarStep::Kind::element, .id = id};

@@ -67,6 +67,7 @@ struct Plan {
   std::vector<ScalarCheck> scalar_checks;  // and what must be true of it
   std::vector<uint32_t> device_scalars;    // SymInts that only the device knows when this ends
   std::vector<size_t> live_grids;          // commands with a live grid
+  std::vector<size_t> inputs_asked;        // graph inputs that a SymInt is taken from
 
   // Of a segment that is not the last.
   std::optional<uint32_t> awaits;          // the SymInt that the next operator makes a shape of

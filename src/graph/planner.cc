@@ -50,6 +50,7 @@ Planner::Planner(const pte::Graph& graph, const MemoryPlan& memory,
       operators_(operators),
       device_(std::move(device)),
       capacity_(std::max<size_t>(capacity, 1)),
+      asked_(graph.inputs.size()),
       written_(graph.inputs.size()) {
   const auto note = [&](uint32_t id) {
     for (size_t i = 0; i < graph_.inputs.size(); ++i) {
@@ -109,6 +110,14 @@ Status Planner::check_inputs(std::span<const LiveInput> inputs) const {
   return ok_status();
 }
 
+std::vector<bool> Planner::bytes_that_matter(std::span<const LiveInput> inputs) const {
+  std::vector<bool> there(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    there[i] = asked_[i] && !inputs[i].bytes.empty();
+  }
+  return there;
+}
+
 std::vector<std::span<const std::byte>> Planner::host_inputs(
     std::span<const LiveInput> inputs) const {
   std::vector<std::span<const std::byte>> bytes;
@@ -141,11 +150,11 @@ Result<PlannedRun> Planner::plan(std::span<const LiveInput> inputs) {
     const uint32_t id = graph_.inputs[i];
     const bool is_tensor = std::holds_alternative<pte::GraphTensor>(graph_.values[id]);
     key.shapes.push_back(is_tensor ? inputs[i].shape : Shape());
-    key.on_host.push_back(!inputs[i].bytes.empty());
     if (!is_tensor) {
       run.scalars[id] = inputs[i].scalar;
     }
   }
+  key.on_host = bytes_that_matter(inputs);
   return find_or_make(std::move(key), inputs, first_values(inputs), std::move(run));
 }
 
@@ -188,6 +197,12 @@ Result<PlannedRun> Planner::find_or_make(Key key, std::span<const LiveInput> inp
   if (!recall(key, bytes, run)) {
     PTERO_ASSIGN_OR_RETURN(run.plan, make(key.after.get(), bytes, std::move(live)));
     PTERO_RETURN_IF_ERROR(evaluate(run.plan->scalar_steps, graph_, bytes, run.scalars));
+    for (const size_t input : run.plan->inputs_asked) {
+      asked_[input] = true;
+    }
+    if (key.after == nullptr) {
+      key.on_host = bytes_that_matter(inputs);
+    }
     remembered_.push_front({std::move(key), run.plan});
     if (remembered_.size() > capacity_) {
       remembered_.pop_back();

@@ -76,7 +76,7 @@ class Planner {
   struct Key {
     std::shared_ptr<const Plan> after;  // the segment before; null for the first
     std::vector<Shape> shapes;          // of the inputs; empty ones for SymInts
-    std::vector<bool> on_host;          // inputs whose bytes are there
+    std::vector<bool> on_host;          // inputs whose bytes are there, where that matters
 
     bool operator==(const Key&) const = default;
   };
@@ -85,6 +85,8 @@ class Planner {
     std::shared_ptr<const Plan> plan;
   };
 
+  // By input: the host has bytes that some operator asks for.
+  std::vector<bool> bytes_that_matter(std::span<const LiveInput> inputs) const;
   // What the host may read: see OpCall.
   std::vector<std::span<const std::byte>> host_inputs(std::span<const LiveInput> inputs) const;
   LiveValues first_values(std::span<const LiveInput> inputs) const;
@@ -101,7 +103,8 @@ class Planner {
   const OperatorRegistry& operators_;
   DeviceFacts device_;
   size_t capacity_;
-  std::vector<bool> written_;         // inputs that the graph itself changes
+  std::vector<bool> asked_;    // inputs that some operator takes a SymInt from, as far as known
+  std::vector<bool> written_;  // inputs that the graph itself changes
   std::list<Remembered> remembered_;  // most recently used first
   uint64_t operator_calls_ = 0;
 };
