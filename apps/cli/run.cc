@@ -71,9 +71,9 @@ Result<bool> run(const RunFlags& flags) {
                   invalid_argument, "Method ({}) gives {} outputs, fewer than were named.",
                   flags.method, outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
-    fmt::print("output {}:   {}\n", i, summary(outputs[i]));
+    fmt::print("output {}: {}\n", i, summary(outputs[i]));
     if (i < expected.size()) {
-      fmt::print("expected {}: {}\n", i, summary(expected[i]));
+      fmt::print("expected: {}\n", summary(expected[i]));
     }
   }
   for (size_t i = 0; i < flags.outputs.size(); ++i) {

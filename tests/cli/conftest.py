@@ -47,7 +47,10 @@ class Ptero:
         )
 
     def json(self, *arguments):
-        result = self(*arguments, "--json")
+        return self.json_of(*arguments, "--json")
+
+    def json_of(self, *arguments):
+        result = self(*arguments)
         return result.returncode, json.loads(result.stdout)
 
 

@@ -36,6 +36,12 @@ def write(path, keys, tensors):
     path.write_bytes(head + bytes(-len(head) % 32) + data)
 
 
+def tokens(count):
+    """Three of no use, small letters, a space, a line end, a colon, and what they merge to."""
+    known = ["t0", "t1", "t2", *"abcdefghijklmnopqrstuvwxyz", "\u0120", "\u010a", ":", "ab"]
+    return (known + [f"t{i}" for i in range(len(known), count)])[:count]
+
+
 def write_model(path, layers=1, width=32, vocabulary=40, **changed_keys):
     """A llama with random Q4_0 weights."""
     rng = random.Random(1)
@@ -66,10 +72,11 @@ def write_model(path, layers=1, width=32, vocabulary=40, **changed_keys):
         "llama.attention.layer_norm_rms_epsilon": 1e-5,
         "tokenizer.ggml.model": "gpt2",
         "tokenizer.ggml.pre": "smollm",
-        "tokenizer.ggml.tokens": [f"t{i}" for i in range(vocabulary)],
-        "tokenizer.ggml.merges": ["t 1"],
+        "tokenizer.ggml.tokens": tokens(vocabulary),
+        "tokenizer.ggml.merges": ["a b"],
         "tokenizer.ggml.eos_token_id": 2,
-        "tokenizer.chat_template": "{{ messages }}",
+        "tokenizer.chat_template": "{% for message in messages %}{{ message.role }}: "
+                                   "{{ message.content }}\n{% endfor %}",
     }
     keys |= {key.replace("__", "."): value for key, value in changed_keys.items()}
     write(path, keys, tensors)

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`ptero generate`, `chat` and `bench` as a person meets them, with a tiny converted model."""
+
+import json
+import signal
+import subprocess
+import time
+
+import pytest
+from conftest import PROGRAM
+from gguf_file import write_model
+from test_commands import sentence
+
+
+@pytest.fixture(name="model", scope="module")
+def model_fixture(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    write_model(folder / "x.gguf")
+    done = subprocess.run([PROGRAM, "convert", folder / "x.gguf", "-o", folder / "x.pte",
+                           "--context", "64", "--max-seq", "9"], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder / "x.pte"
+
+
+def ids(result):
+    assert result.returncode == 0, result.stderr
+    return [int(line) for line in result.stdout.split()]
+
+
+def test_generate_writes_the_answer_alone_to_stdout(ptero, model):
+    run = ptero("generate", model, "--ids", "1,2,39", "--temp", 0, "-n", 8, "--ignore-eos",
+                "--print-ids")
+    assert len(ids(run)) == 8
+    assert "prompt: 3 tokens" in run.stderr
+    assert "answer: 8 tokens" in run.stderr
+    again = ptero("generate", model, "--ids", "1,2,39", "--temp", 0, "-n", 8, "--ignore-eos",
+                  "--print-ids")
+    assert ids(again) == ids(run)
+
+
+def test_a_seed_repeats_an_answer(ptero, model):
+    def answer(seed):
+        return ids(ptero("generate", model, "--ids", "1,2,39", "--temp", 2, "--top-k", 0, "--top-p",
+                         1, "--min-p", 0, "-n", 20, "--seed", seed, "--ignore-eos", "--print-ids"))
+    assert answer(1) == answer(1)
+    assert len({tuple(answer(seed)) for seed in (1, 2, 3)}) > 1
+
+
+def test_text_goes_in_and_comes_out(ptero, model, tmp_path):
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text("ab")
+    raw = ptero("generate", model, "-f", prompt, "--raw", "--temp", 0, "-n", 4, "--ignore-eos")
+    assert raw.returncode == 0, raw.stderr
+    assert raw.stdout.endswith("\n")
+    whole = ptero("generate", model, "-p", "ab", "--temp", 0, "-n", 4, "--ignore-eos")
+    assert whole.returncode == 0, whole.stderr
+    # The template puts words around the prompt.
+    count = [int(run.stderr.split("prompt: ")[1].split()[0]) for run in (raw, whole)]
+    assert count[0] < count[1]
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["-p", ""], "There is no prompt"),
+    (["--ids", "1,x"], "Token id (x) is not a number."),
+    (["--ids", "99"], "Token 99 lies outside the model's vocabulary of 40"),
+    (["--ids", ",".join(["1"] * 64)], "leave no room in the model's context of 64"),
+    (["-p", "a", "--temp", "-1"], "temperature"),
+    (["-p", "a", "--top-p", "7"], "Value (7) of top-p"),
+    (["-p", "a", "-n", "0"], "-n (0)"),
+    (["-p", "a", "--logit-bias", "7"], "--logit-bias (7)"),
+    (["-f", "/nonexistent"], "/nonexistent"),
+    (["-p", "a", "--tokenizer", "/nonexistent"], "/nonexistent"),
+    (["-p", "a", "--tokenizer", "{garbage}"], "{garbage}"),
+    (["-p", "a", "--chat-template-file", "{template}"], "template"),
+])
+def test_bad_input_gets_one_sentence(ptero, model, tmp_path, arguments, words):
+    (tmp_path / "garbage").write_text("no tokenizer")
+    (tmp_path / "template").write_text("{% for x %}")
+    places = {"garbage": tmp_path / "garbage", "template": tmp_path / "template"}
+    run = ptero("generate", model, *[argument.format(**places) for argument in arguments])
+    assert run.returncode not in (0, 1) and run.stdout == ""
+    if "{" not in words:
+        assert words in run.stderr
+    sentence(run)
+
+
+def test_a_model_that_is_none(ptero, tmp_path):
+    from test_models import MANIFEST, MODELS
+    run = ptero("generate", MANIFEST.parent / MODELS["add_alpha"]["pte"], "-p", "a")
+    assert run.returncode == 4
+    assert "as a language model with a KV cache does" in run.stderr
+    (tmp_path / "cut.pte").write_bytes((MANIFEST.parent / MODELS["add_alpha"]["pte"]).read_bytes()[:99])
+    assert ptero("chat", tmp_path / "cut.pte").returncode == 3
+    assert ptero("bench", tmp_path / "missing.pte").returncode == 5
+
+
+def test_chat_remembers_and_takes_commands(ptero, model, tmp_path):
+    saved = tmp_path / "chat.json"
+    lines = f"a\n/help\nb \\\nc\n/save {saved}\n/nope\n/regenerate\n/system be brief\nd\n/quit\n"
+    run = subprocess.run([PROGRAM, "chat", model, "--temp", "0", "-n", "3", "--ignore-eos"],
+                         input=lines, env=ptero.environment, capture_output=True, text=True,
+                         timeout=120, check=False)
+    assert run.returncode == 0, run.stderr
+    messages = json.loads(saved.read_text())
+    assert [message["role"] for message in messages] == ["user", "assistant", "user", "assistant"]
+    assert messages[2]["content"] == "b \nc"
+    assert "more were known" in run.stderr
+    assert "There is no command /nope" in run.stderr
+    assert run.stderr.count("answer: 3 tokens") == 4
+
+
+def test_ctrl_c_ends_an_answer(ptero, model):
+    process = subprocess.Popen([PROGRAM, "generate", model, "--ids", "1,2", "--ignore-eos",
+                                "--print-ids", "--temp", "0"], env=ptero.environment,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    # It may have come to the end of its context just before.
+    assert "interrupted" in stderr or "context is full" in stderr
+    assert (process.returncode != 0) == ("interrupted" in stderr)
+
+
+def test_a_closed_pipe_ends_it(ptero, model):
+    process = subprocess.Popen([PROGRAM, "generate", model, "--ids", "1,2", "--ignore-eos",
+                                "--print-ids", "--temp", "0"], env=ptero.environment,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    process.stdout.close()
+    start = time.monotonic()
+    process.stderr.read()
+    process.wait(timeout=60)
+    assert time.monotonic() - start < 60
+    assert process.returncode == 0
+
+
+def test_bench_prints_rows_that_programs_read(ptero, model):
+    status, report = ptero.json_of("bench", model, "-p", "8,16", "-n", "4", "-r", "2", "-o", "json")
+    assert status == 0
+    assert [row["test"] for row in report["rows"]] == ["pp8", "pp16", "tg4"]
+    for row in report["rows"]:
+        assert not row["failed"]
+        assert row["tokens_per_second"] > 0
+        assert row["dispatches_per_token"] > 0
+        assert row["bytes_read_back_per_token"] <= 4096
+        assert row["operator_calls_per_token"] == 0
+    table = ptero("bench", model, "-p", "8", "-n", "4", "-r", "1", "--profile")
+    assert "| pp8 |" in table.stdout and "| tg4 |" in table.stdout
+    assert "Kernels of tg8 by GPU time" in table.stdout
+    too_long = ptero("bench", model, "-p", "99", "-n", "0", "-r", "1")
+    assert too_long.returncode == 1
+    assert "failed: The prompt's 99 tokens leave no room" in too_long.stdout
