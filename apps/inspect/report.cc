@@ -39,7 +39,10 @@ ValueReport describe_value(const ExecutionPlan& plan, uint32_t id,
   if (const auto* tensor = std::get_if<pte::Tensor>(&value)) {
     report.tensor = describe_tensor(*tensor);
     const auto known = traced.find(id);
-    if (tensor->dynamism == pte::ShapeDynamism::bounded && known != traced.end()) {
+    // A trace that lost what changes knows less than the file, which says that something does.
+    if (tensor->dynamism == pte::ShapeDynamism::bounded && known != traced.end() &&
+        std::ranges::any_of(known->second,
+                            [](const Dim& dim) { return dim.maybe || !dim.symbol.empty(); })) {
       report.tensor->shape = known->second;
     }
   } else if (plan.chains.empty() || std::ranges::all_of(plan.chains, [](const auto& c) {

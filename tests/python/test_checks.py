@@ -132,7 +132,7 @@ class LayersTest(TreeTest):
         self.expect({"src/util/CMakeLists.txt": "", "src/main.cc": ""},
                     "src/main.cc:1: File of src is in no layer's folder.",
                     "src/util/CMakeLists.txt:1: Folder (src/util) is not a layer (base, gpu, pte, "
-                    "gguf, text, graph, ops, passes, llm).")
+                    "gguf, text, graph, ops, passes, llm, convert).")
 
 
 class SizesTest(TreeTest):
