@@ -54,6 +54,36 @@ TEST_CASE("sdpa_with_kv_cache: replays of prefill, several tokens and single one
   }
 }
 
+TEST_CASE("sdpa_with_kv_cache: caches of 4,096 and 8,192 positions, filled to the last") {
+  const auto fill = [](AttentionRoute route, uint32_t capacity) {
+    CAPTURE(route_name(route));
+    CAPTURE(capacity);
+    std::vector<uint32_t> steps(capacity / 512 - 1, 512);
+    steps.insert(steps.end(), {500, 11, 1});
+    replay({1, 1, 4, capacity}, steps, route);
+  };
+  for (const AttentionRoute route : kAttentionRoutes) {
+    fill(route, 4096);
+  }
+  fill(AttentionRoute::rows, 8192);  // quadratic: one is enough on a CPU
+}
+
+TEST_CASE("sdpa_with_kv_cache: two contexts in turns are two contexts") {
+  const CacheModel model = {6, 2, 8, 16};
+  CacheSession a(model, {}, graph::PlanOptions(), 1);
+  CacheSession b(model, {}, graph::PlanOptions(), 2);
+  CacheSession alone(model, {}, graph::PlanOptions(), 1);
+  uint32_t position = 0;
+  for (const uint32_t rows : {3u, 1u, 5u, 1u}) {
+    const auto first = a.step(position, rows);
+    const auto other = b.step(position, rows);
+    const auto want = alone.step(position, rows);
+    CHECK(first.got == want.got);
+    CHECK(elements_off(other.got, other.want, 1e-4, 1e-3) == 0);
+    position += rows;
+  }
+}
+
 TEST_CASE("sdpa_with_kv_cache: tiles of 16 queries") {
   graph::PlanOptions options = with_route(AttentionRoute::tiles);
   options.sdpa_query_tile = 16;
