@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 
+#include "base/process_memory.h"
 #include "cli/cli.h"
 #include "cli/language_model.h"
 
@@ -255,6 +256,7 @@ void print_json(const std::vector<Row>& rows, const BenchFlags& flags, const llm
                                          {"driver", model.device().adapter().driver},
                                          {"load_seconds", load_seconds},
                                          {"device_bytes_peak", stats.bytes_peak},
+                                         {"host_bytes_peak", peak_host_bytes().value_or(0)},
                                          {"rows", std::move(list)}};
   fmt::print("{}\n", report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
@@ -286,14 +288,12 @@ Result<bool> bench(const BenchFlags& flags) {
   } else if (flags.output == "csv") {
     print_csv(rows);
   } else {
-    rusage usage = {};
-    getrusage(RUSAGE_SELF, &usage);
     fmt::print(
         "{} on {} ({}), loaded in {:.2f} s, device memory {:.1f} MiB at most, process {:.1f} "
         "MiB\n\n",
         flags.model.model, model->device().adapter().name, model->device().adapter().driver,
         load_seconds, static_cast<double>(model->device().stats().bytes_peak) / (1 << 20),
-        static_cast<double>(usage.ru_maxrss) / 1024);
+        static_cast<double>(peak_host_bytes().value_or(0)) / (1 << 20));
     print_markdown(rows);
     if (flags.profile) {
       PTERO_RETURN_IF_ERROR(print_profile(flags, model), "while profiling");

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/process_memory.h"
 #include "cli/cli.h"
 #include "cli/program_file.h"
 #include "cli/tensor_file.h"
@@ -83,6 +84,9 @@ Result<bool> run(const RunFlags& flags) {
   fmt::print("{} dispatches on {}; {} run{}, median {:.2f} ms\n", session->last_dispatches(),
              device.adapter().name, times.size(), times.size() == 1 ? "" : "s",
              times[times.size() / 2]);
+  fmt::print("memory at most: {:.1f} MiB on the device, {:.1f} MiB of the process\n",
+             static_cast<double>(device.stats().bytes_peak) / (1 << 20),
+             static_cast<double>(peak_host_bytes().value_or(0)) / (1 << 20));
   bool met = true;
   for (size_t i = 0; i < expected.size(); ++i) {
     const Result<Comparison> compared = compare(outputs[i], expected[i], flags.tolerance);

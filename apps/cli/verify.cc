@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/process_memory.h"
 #include "cli/cli.h"
 #include "cli/greedy.h"
 #include "cli/manifest.h"
@@ -149,6 +150,8 @@ Result<bool> run(const VerifyFlags& flags) {
       return outcome.error();
     }
   }
+  report["device_bytes_peak"] = device.stats().bytes_peak;
+  report["host_bytes_peak"] = peak_host_bytes().value_or(0);
   report["passed"] = passed;
   report["failed"] = models.size() - passed;
   if (flags.as_json) {
