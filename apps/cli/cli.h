@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "gpu/device.h"
 #include "graph/plan_options.h"
+#include "pte/program.h"
 
 namespace ptero::cli {
 
@@ -55,8 +56,12 @@ void add_chat(CLI::App& app, Outcome& outcome);
 void add_generate(CLI::App& app, Outcome& outcome);
 void add_inspect(CLI::App& app, Outcome& outcome);
 void add_operators(CLI::App& app, Outcome& outcome);
+void add_pack(CLI::App& app, Outcome& outcome);
 void add_run(CLI::App& app, Outcome& outcome);
 void add_selfcheck(CLI::App& app, Outcome& outcome);
 void add_verify(CLI::App& app, Outcome& outcome);
+
+// Writes the tokenizer and the chat template that a program brings into a folder.
+Status extract_texts(const pte::Program& program, const std::string& folder);
 
 }  // namespace ptero::cli

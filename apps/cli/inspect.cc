@@ -19,6 +19,7 @@ struct InspectFlags {
   std::string file;
   std::vector<std::string> data;
   std::string graph;
+  std::string extract;  // a folder
   bool json = false;
   bool ops = false;
 };
@@ -50,6 +51,10 @@ Status run(const InspectFlags& flags) {
                            inspect::to_dot(*file.program, file_name(flags.file)));
     PTERO_RETURN_IF_ERROR(inspect::draw(dot, flags.graph));
   }
+  if (!flags.extract.empty()) {
+    PTERO_REJECT_IF(!file.program, invalid_argument, "{} holds no program.", flags.file);
+    return extract_texts(file.program->program, flags.extract);
+  }
   if (flags.json) {
     fmt::print("{}", inspect::to_json(inspect::make_report(file, capabilities())));
   } else if (flags.ops) {
@@ -73,6 +78,10 @@ void add_inspect(CLI::App& app, Outcome& outcome) {
   command->add_flag("--ops", flags->ops, "print every call with its values")->excludes(json);
   command->add_option("--graph", flags->graph,
                       "draw the program into this .svg, .png or .pdf (needs Graphviz) or .dot");
+  command
+      ->add_option("--extract", flags->extract,
+                   "write the tokenizer and the chat template inside into this folder")
+      ->type_name("FOLDER");
   command->callback([flags, &outcome] {
     if (const Status status = run(*flags); !status.ok()) {
       outcome.status = report(status.error());

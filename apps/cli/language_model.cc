@@ -5,14 +5,13 @@
 #include <charconv>
 #include <csignal>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <random>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "cli/program_file.h"
+#include "cli/text_file.h"
 
 namespace ptero::cli {
 namespace {
@@ -25,14 +24,6 @@ void on_interrupt(int signal) {
     std::raise(signal);
   }
   interrupt_flag = 1;
-}
-
-Result<std::string> read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  PTERO_REJECT_IF(!file, io, "File ({}) cannot be read.", path);
-  PTERO_REJECT_IF(text.empty(), invalid_argument, "File ({}) is empty.", path);
-  return text;
 }
 
 // "29905-100" or "29905+1.5"; llama.cpp's form. "29905-inf" forbids.
@@ -152,10 +143,10 @@ Result<std::shared_ptr<const llm::Model>> load_model(const ModelFlags& flags) {
   source.program = std::shared_ptr<const pte::Program>(file, &file->program);
   source.data = std::shared_ptr<const pte::DataMap>(file, &file->data);
   if (!flags.tokenizer.empty()) {
-    PTERO_ASSIGN_OR_RETURN(source.tokenizer, read_text(flags.tokenizer));
+    PTERO_ASSIGN_OR_RETURN(source.tokenizer, read_text_file(flags.tokenizer));
   }
   if (!flags.chat_template.empty()) {
-    PTERO_ASSIGN_OR_RETURN(source.chat_template, read_text(flags.chat_template));
+    PTERO_ASSIGN_OR_RETURN(source.chat_template, read_text_file(flags.chat_template));
   }
   PTERO_ASSIGN_OR_RETURN(gpu::Device device, open_device(flags.gpu));
   PTERO_ASSIGN_OR_RETURN(source.options, plan_options(flags.gpu, device));

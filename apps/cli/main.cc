@@ -36,6 +36,7 @@ int run(int argc, char** argv) {
   cli::add_generate(app, outcome);
   cli::add_inspect(app, outcome);
   cli::add_operators(app, outcome);
+  cli::add_pack(app, outcome);
   cli::add_run(app, outcome);
   cli::add_selfcheck(app, outcome);
   cli::add_verify(app, outcome);

@@ -150,3 +150,33 @@ def test_bench_prints_rows_that_programs_read(ptero, model):
     too_long = ptero("bench", model, "-p", "99", "-n", "0", "-r", "1")
     assert too_long.returncode == 1
     assert "failed: The prompt's 99 tokens leave no room" in too_long.stdout
+
+
+def test_pack_and_extract(ptero, model, tmp_path):
+    bare = tmp_path / "bare.pte"
+    bare.write_bytes(model.read_bytes())
+    out = tmp_path / "out"
+    taken = ptero("inspect", bare, "--extract", out)
+    assert taken.returncode == 0, taken.stderr
+    tokenizer = out / "tokenizer.json"
+    template = out / "chat_template.jinja"
+    assert json.loads(tokenizer.read_text())["model"]["type"] == "BPE"
+    template.write_text("{{ messages[0].content }}")
+    packed = ptero("pack", bare, "-o", tmp_path / "packed.pte", "--tokenizer", tokenizer,
+                   "--template", template)
+    assert packed.returncode == 0, packed.stderr
+    again = tmp_path / "again"
+    assert ptero("inspect", tmp_path / "packed.pte", "--extract", again).returncode == 0
+    assert (again / "tokenizer.json").read_bytes() == tokenizer.read_bytes()
+    assert (again / "chat_template.jinja").read_text() == "{{ messages[0].content }}"
+    flags = ("-p", "ab", "--temp", 0, "-n", 4, "--ignore-eos")
+    assert (ptero("generate", tmp_path / "packed.pte", *flags).stdout
+            == ptero("generate", bare, "--raw", *flags).stdout)
+    before = bare.read_bytes()
+    template.write_text("{% for %}")
+    for arguments in (["--template", template], ["--tokenizer", template], [],
+                      ["--tokenizer", tmp_path / "missing"]):
+        wrong = ptero("pack", bare, *arguments)
+        assert wrong.returncode not in (0, 1)
+        sentence(wrong)
+    assert bare.read_bytes() == before
