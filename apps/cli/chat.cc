@@ -179,6 +179,7 @@ class Chat {
     clear_interrupt();
     PTERO_ASSIGN_OR_RETURN(const llm::GenerationResult result, (*generation)->take());
     fmt::print("\n");
+    std::fflush(stdout);
     fmt::print(stderr, "[{}]\n", closing_line(result));
     messages_.push_back({"assistant", result.text});
     return ok_status();

@@ -103,6 +103,7 @@ Status generate(const GenerateFlags& flags) {
   if (wrote && !flags.print_ids && !result.text.ends_with('\n')) {
     fmt::print("\n");
   }
+  std::fflush(stdout);  // before what goes to stderr, where both are one terminal
   fmt::print(stderr, "{}\n", closing_line(result));
   PTERO_REJECT_IF(result.reason == llm::FinishReason::cancelled && wrote, cancelled,
                   "Interrupted.");

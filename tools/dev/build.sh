@@ -33,7 +33,11 @@ cmd_build() {
 with_adapters() {
   local icd
   icd=$(env_get PTERO_LAVAPIPE_ICD)
-  VK_ADD_DRIVER_FILES=$icd "$@"
+  if [[ $icd == /usr/share/vulkan/icd.d/* ]]; then
+    "$@"  # the loader finds it by itself, and would list it twice
+  else
+    VK_ADD_DRIVER_FILES=$icd "$@"
+  fi
 }
 
 cmd_demo() {
