@@ -6,6 +6,8 @@ import struct
 
 UINT32, FLOAT32, STRING, ARRAY = 4, 6, 8, 9
 F32, Q4_0 = 0, 2
+CHAT_TEMPLATE = ("{% for message in messages %}{{ message.role }}: {{ message.content }}\n"
+                 "{% endfor %}")
 
 
 def _text(value):
@@ -75,8 +77,7 @@ def write_model(path, layers=1, width=32, vocabulary=40, **changed_keys):
         "tokenizer.ggml.tokens": tokens(vocabulary),
         "tokenizer.ggml.merges": ["a b"],
         "tokenizer.ggml.eos_token_id": 2,
-        "tokenizer.chat_template": "{% for message in messages %}{{ message.role }}: "
-                                   "{{ message.content }}\n{% endfor %}",
+        "tokenizer.chat_template": CHAT_TEMPLATE,
     }
     keys |= {key.replace("__", "."): value for key, value in changed_keys.items()}
     write(path, keys, tensors)

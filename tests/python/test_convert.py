@@ -77,7 +77,7 @@ def test_a_byte_level_tokenizer_loads_and_gives_texts_back(tmp_path, pre):
         assert pieces[0] == "123"
     config = json.loads(named(container, "ptero.tokenizer_config.json"))
     assert config["eos_token"] == tokens[2]
-    assert named(container, "ptero.chat_template.jinja") == b"{{ messages }}"
+    assert named(container, "ptero.chat_template.jinja") == gguf_file.CHAT_TEMPLATE.encode()
 
 
 def test_a_sentencepiece_tokenizer_merges_by_score(tmp_path):
