@@ -141,13 +141,7 @@ class Chat {
       }
       return model_->tokenizer()->encode(text);
     }
-    text::ChatOptions options;
-    options.bos_token = model_->chat_config().bos_token;
-    options.eos_token = model_->chat_config().eos_token;
-    options.template_kwargs = flags_.template_kwargs;
-    PTERO_ASSIGN_OR_RETURN(const std::string text,
-                           model_->chat_template()->apply(with_system(), options));
-    return model_->tokenizer()->encode(text, {.add_special = false});
+    return chat_tokens(*model_, with_system(), flags_.template_kwargs);
   }
 
   Status answer() {
@@ -167,17 +161,12 @@ class Chat {
       report(generation.error());
       return ok_status();
     }
-    while (!(*generation)->done()) {
-      const Status status = gpu::wait(**generation, std::chrono::milliseconds(200));
-      if (!status.ok() && status.error().code() != ErrorCode::timeout) {
-        return status.error();
-      }
-      if (interrupted()) {
-        (*generation)->cancel();
-      }
-    }
+    const Result<llm::GenerationResult> finished = finish_answer(**generation);
     clear_interrupt();
-    PTERO_ASSIGN_OR_RETURN(const llm::GenerationResult result, (*generation)->take());
+    if (!finished.ok()) {
+      return finished.error();
+    }
+    const llm::GenerationResult& result = *finished;
     fmt::print("\n");
     std::fflush(stdout);
     fmt::print(stderr, "[{}]\n", closing_line(result));

@@ -62,12 +62,7 @@ Result<std::vector<uint32_t>> prompt_tokens(const GenerateFlags& flags, const ll
     messages.push_back({"system", flags.system});
   }
   messages.push_back({"user", text});
-  text::ChatOptions options;
-  options.bos_token = model.chat_config().bos_token;
-  options.eos_token = model.chat_config().eos_token;
-  options.template_kwargs = flags.template_kwargs;
-  PTERO_ASSIGN_OR_RETURN(const std::string whole, model.chat_template()->apply(messages, options));
-  return model.tokenizer()->encode(whole, {.add_special = false});
+  return chat_tokens(model, messages, flags.template_kwargs);
 }
 
 Status generate(const GenerateFlags& flags) {
@@ -90,16 +85,7 @@ Status generate(const GenerateFlags& flags) {
   };
   PTERO_ASSIGN_OR_RETURN(const auto generation,
                          llm::Generation::start(*session, std::move(tokens), std::move(options)));
-  while (!generation->done()) {
-    const Status status = gpu::wait(*generation, std::chrono::milliseconds(200));
-    if (!status.ok() && status.error().code() != ErrorCode::timeout) {
-      return status.error();
-    }
-    if (interrupted()) {
-      generation->cancel();
-    }
-  }
-  PTERO_ASSIGN_OR_RETURN(const llm::GenerationResult result, generation->take());
+  PTERO_ASSIGN_OR_RETURN(const llm::GenerationResult result, finish_answer(*generation));
   if (wrote && !flags.print_ids && !result.text.ends_with('\n')) {
     fmt::print("\n");
   }

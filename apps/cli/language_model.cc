@@ -177,6 +177,30 @@ void clear_interrupt() {
   interrupt_flag = 0;
 }
 
+Result<llm::GenerationResult> finish_answer(llm::Generation& generation) {
+  while (!generation.done()) {
+    const Status status = gpu::wait(generation, std::chrono::milliseconds(200));
+    if (!status.ok() && status.error().code() != ErrorCode::timeout) {
+      return status.error();
+    }
+    if (interrupted()) {
+      generation.cancel();
+    }
+  }
+  return generation.take();
+}
+
+Result<std::vector<uint32_t>> chat_tokens(const llm::Model& model,
+                                          const std::vector<text::ChatMessage>& messages,
+                                          const std::string& template_kwargs) {
+  text::ChatOptions options;
+  options.bos_token = model.chat_config().bos_token;
+  options.eos_token = model.chat_config().eos_token;
+  options.template_kwargs = template_kwargs;
+  PTERO_ASSIGN_OR_RETURN(const std::string text, model.chat_template()->apply(messages, options));
+  return model.tokenizer()->encode(text, {.add_special = false});
+}
+
 std::string closing_line(const llm::GenerationResult& result) {
   const auto rate = [](size_t tokens, std::chrono::duration<double> time) {
     return time.count() > 0 ? static_cast<double>(tokens) / time.count() : 0.0;

@@ -56,6 +56,14 @@ Result<T> wait_interruptibly(gpu::Pending<T>& operation) {
   return operation.take();
 }
 
+// Waits for an answer; Ctrl-C ends it with what there is.
+Result<llm::GenerationResult> finish_answer(llm::Generation& generation);
+
+// A conversation as the model's chat template writes it. The model has a tokenizer and a template.
+Result<std::vector<uint32_t>> chat_tokens(const llm::Model& model,
+                                          const std::vector<text::ChatMessage>& messages,
+                                          const std::string& template_kwargs);
+
 // "prompt 37 tokens (5 known), 210.3 tokens/s; answer 10 tokens, 41.0 tokens/s; ended by the model"
 std::string closing_line(const llm::GenerationResult& result);
 
