@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -16,6 +15,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/half.h"
 #include "gpu/testing/test_device.h"
 #include "graph/model.h"
 #include "graph/session.h"
@@ -44,22 +44,6 @@ inline constexpr AttentionRoute kAttentionRoutes[] = {AttentionRoute::rows, Atte
                                                       AttentionRoute::tiles,
                                                       AttentionRoute::materialized};
 
-// Normal numbers only.
-inline uint16_t to_half(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  if ((bits & 0x7fffffff) < 0x38800000) {
-    return static_cast<uint16_t>(bits >> 16 & 0x8000);
-  }
-  const uint32_t rounded = bits + 0xfff + (bits >> 13 & 1);
-  return static_cast<uint16_t>((bits >> 16 & 0x8000) | ((rounded & 0x7fffffff) - 0x38000000) >> 13);
-}
-inline float from_half(uint16_t half) {
-  if ((half & 0x7fff) == 0) {
-    return 0;
-  }
-  return std::bit_cast<float>((half & 0x8000u) << 16 | (((half & 0x7fffu) << 13) + 0x38000000u));
-}
-
 using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
 
@@ -79,8 +63,8 @@ inline std::vector<std::byte> encode(Floats& values, pte::GraphDtype dtype) {
   };
   for (float& value : values) {
     if (dtype == pte::GraphDtype::float16) {
-      const uint16_t half = to_half(value);
-      value = from_half(half);
+      const uint16_t half = float_to_half(value);
+      value = half_to_float(half);
       append(half);
     } else {
       append(value);
@@ -94,7 +78,7 @@ inline Floats decode(const std::vector<std::byte>& bytes, pte::GraphDtype dtype)
   }
   Floats values;
   for (const uint16_t half : gpu::testing::values_of<uint16_t>(bytes)) {
-    values.push_back(from_half(half));
+    values.push_back(half_to_float(half));
   }
   return values;
 }
