@@ -27,6 +27,9 @@ std::span<const PlanOptionInfo> plan_option_list() {
       {"enable_f16_kv_cache",
        {kOff, kOn},
        "KV caches in f16 where the device has shader-f16: half the memory, less accurate"},
+      {"enable_fusion",
+       {kOn, kOff},
+       "operators that follow each other become one where there is a kernel for it"},
       {"sdpa_query_tile",
        {"0", "16", "32"},
        "queries of a tile of attention (sdpa_route=tiles); 0: 32"},
@@ -49,7 +52,7 @@ Status set(PlanOptions& options, std::string_view assignment) {
                       fmt::join(keys, ", "));
   }
   // A flag alone is one that is set.
-  const bool flag = info->values.front() == kOff;
+  const bool flag = info->values.back() == kOn || info->values.back() == kOff;
   const std::string_view value = equals != std::string_view::npos ? assignment.substr(equals + 1)
                                  : flag                           ? kOn
                                                                   : std::string_view();
@@ -64,6 +67,8 @@ Status set(PlanOptions& options, std::string_view assignment) {
     options.enable_f16_accumulate_gemm = value == kOn;
   } else if (key == "enable_f16_kv_cache") {
     options.enable_f16_kv_cache = value == kOn;
+  } else if (key == "enable_fusion") {
+    options.enable_fusion = value == kOn;
   } else {
     options.sdpa_query_tile = value == "16" ? 16 : value == "32" ? 32 : 0;
   }

@@ -21,6 +21,7 @@ struct PlanOptions {
   std::string sdpa_route = "auto";
   bool enable_f16_accumulate_gemm = false;
   bool enable_f16_kv_cache = false;
+  bool enable_fusion = true;     // rewrites that make one operator of several
   uint32_t sdpa_query_tile = 0;  // of attention in tiles; 0: as it comes
 
   bool operator==(const PlanOptions&) const = default;

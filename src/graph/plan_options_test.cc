@@ -54,7 +54,7 @@ TEST_CASE("plan options: what is not known is refused with what is") {
   };
   CHECK(error("q4_gem=tile") ==
         "There is no option (q4_gem); there are q4_gemm, sdpa_route, enable_f16_accumulate_gemm, "
-        "enable_f16_kv_cache, sdpa_query_tile.");
+        "enable_f16_kv_cache, enable_fusion, sdpa_query_tile.");
   CHECK(error("sdpa_query_tile=8") == "Value (8) of option sdpa_query_tile is none of 0, 16, 32.");
   CHECK(error("q4_gemm").find("steel_f16_accumulate") != std::string::npos);
   CHECK(error("enable_f16_kv_cache=1").find("false, true") != std::string::npos);

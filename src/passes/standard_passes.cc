@@ -4,7 +4,10 @@
 namespace ptero::passes {
 
 const std::vector<graph::GraphPass>& standard_passes() {
-  static const std::vector<graph::GraphPass> passes = {widen_half, halve_caches};
+  static const std::vector<graph::GraphPass> passes = {
+      widen_half,    halve_caches, fuse_swiglu,       fuse_attention,
+      fuse_residual, fuse_norm,    place_activations,
+  };
   return passes;
 }
 

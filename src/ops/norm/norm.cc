@@ -9,6 +9,7 @@
 #include "ops/common/kernel_types.h"
 #include "ops/common/rows.h"
 #include "ops/norm/layer_norm.wgsl.h"
+#include "ops/norm/rms_norm.h"
 #include "ops/norm/rms_norm.wgsl.h"
 
 namespace ptero::ops {
@@ -41,7 +42,6 @@ Status plan_rms_norm(OpCall& op) {
   PTERO_ASSIGN_OR_RETURN(const double eps, op.number_or(2, std::numeric_limits<float>::epsilon()));
   PTERO_ASSIGN_OR_RETURN(TensorRef y, op.output());
   PTERO_RETURN_IF_ERROR(require_float(x));
-  PTERO_ASSIGN_OR_RETURN(const ElementType type, element_type(x));
   PTERO_RETURN_IF_ERROR(require_same_type(x, y));
   const size_t rank = x.shape.rank();
   PTERO_REJECT_IF(rank == 0, invalid_program, "A scalar has no last dimension to normalise.");
@@ -51,14 +51,7 @@ Status plan_rms_norm(OpCall& op) {
   if (y.numel() == 0) {
     return ok_status();
   }
-  const uint64_t rows = x.shape.numel(0, rank - 1);
-  PTERO_ASSIGN_OR_RETURN(const RowSplit split, split_rows(op, rows, width));
-  return op.dispatch(
-      {{&wgsl::kRmsNorm, type.alias(), split.overrides(), type.features},
-       {x, weight, y},
-       split.grid},
-      wgsl::RmsNormParams{
-          .rows = static_cast<uint32_t>(rows), .width = width, .eps = static_cast<float>(eps)});
+  return dispatch_rms_norm(op, x, weight, eps, y);
 }
 
 // x, normalized_shape, weight, bias, eps; produces y, mean and rstd
@@ -120,6 +113,21 @@ Status plan_layer_norm(OpCall& op) {
 }
 
 }  // namespace
+
+Status dispatch_rms_norm(OpCall& op, const TensorRef& x, const TensorRef& weight, double eps,
+                         const graph::BufferRef& y) {
+  PTERO_ASSIGN_OR_RETURN(const ElementType type, element_type(x));
+  const size_t last = x.shape.rank() - 1;
+  const uint64_t rows = x.shape.numel(0, last);
+  const uint32_t width = x.shape[last];
+  PTERO_ASSIGN_OR_RETURN(const RowSplit split, split_rows(op, rows, width));
+  return op.dispatch(
+      {{&wgsl::kRmsNorm, type.alias(), split.overrides(), type.features},
+       {x, weight, y},
+       split.grid},
+      wgsl::RmsNormParams{
+          .rows = static_cast<uint32_t>(rows), .width = width, .eps = static_cast<float>(eps)});
+}
 
 void register_norm(graph::OperatorRegistry& operators) {
   operators.add("et_vk.rms_norm.default", plan_rms_norm);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A 4-bit linear layer whose rows or groups are not whole words, so one element at a time:
-// y[m, n] = sum over k of x[m, k] * (w[n, k] - 8) * scales[k / group, n] (+ bias[n]) (+ y[m, n]),
+// y[m, n] = sum over k of x[m, k] * (w[n, k] - 8) * scales[k / group, n] (+ bias[m or 0, n])
+// (+ y[m, n]),
 // with two w to a byte. One thread an element of y.
 // Prelude: X, the type of x; T, that of bias and y; S, that of scales.
 //#include "ops/common/linear_part.wgsl"
@@ -19,6 +20,7 @@ struct Params {
   s_row: u32,
   s_first: u32,
   bias_first: u32,
+  bias_row: u32, // 0: the same for all rows
   flags: u32,
 }
 
@@ -56,7 +58,7 @@ fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) group
   }
   let at = m * p.y_row + p.y_first + n;
   if ((p.flags & kHasBias) != 0u) {
-    sum += f32(bias[p.bias_first + n]);
+    sum += f32(bias[p.bias_first + m * p.bias_row + n]);
   }
   if ((p.flags & kAddToY) != 0u) {
     sum += f32(y[at]);

@@ -2,23 +2,32 @@
 // 4-bit linear layers for adapters that run invocations on a CPU: one invocation makes four columns
 // of a few rows of y from registers alone, without workgroup memory, barriers, or arrays, which
 // some of these adapters keep in memory. Loads of x are the same in all invocations, and none
-// leaves early, so that they stay scalar. Prelude: that of the part.
+// leaves early, so that they stay scalar.
+// With kGated two of the columns are gates of the two others, and y has half as many columns:
+// y[m, n] = g * sigmoid(g) * u with g = column n and u = column n + p.n / 2.
+// Prelude: that of the part, and kGated.
 //#include "ops/quant_linear/q4_part.wgsl"
+//#include "ops/quant_linear/swiglu_part.wgsl"
 
 const kThreads = 16u;
-const kTile = 4u * kThreads;
+const kTile = select(4u, 2u, kGated) * kThreads; // columns of y
 
 struct Place {
   m: u32, // the first row
-  n: u32, // the first of four columns, kThreads apart
-  columns: vec4u, // the same, those behind the last repeating it
+  n: u32, // the first of its columns of y, kThreads apart
+  columns: vec4u, // rows of the weight, those behind the last repeating it
   weights: vec4u, // where their rows start, in loads
 }
 
 fn place_of(group: u32, lane: u32, rows: u32) -> Place {
-  let tiles = (p.n + kTile - 1u) / kTile;
+  let all = select(p.n, p.n / 2u, kGated);
+  let tiles = (all + kTile - 1u) / kTile;
   let n = group % tiles * kTile + lane;
-  let columns = min(vec4u(n) + vec4u(0u, kThreads, 2u * kThreads, 3u * kThreads), vec4u(p.n - 1u));
+  var columns = vec4u(n) + vec4u(0u, kThreads, 2u * kThreads, 3u * kThreads);
+  if (kGated) {
+    columns = min(columns.xyxy, vec4u(all - 1u)) + vec4u(0u, 0u, all, all);
+  }
+  columns = min(columns, vec4u(p.n - 1u));
   return Place(group / tiles * rows, n, columns, (columns * p.w_row + p.w_first) / kWords);
 }
 
@@ -66,7 +75,10 @@ fn after(walk: Walk, word: u32) -> Walk {
 }
 
 fn store_row(place: Place, m: u32, sums: vec4f) {
-  if (m < p.m) {
+  if (kGated) {
+    store_gated(m, place.n, sums.x, sums.z);
+    store_gated(m, place.n + kThreads, sums.y, sums.w);
+  } else if (m < p.m) {
     store_column(m, place.n, sums.x);
     store_column(m, place.n + kThreads, sums.y);
     store_column(m, place.n + 2u * kThreads, sums.z);
@@ -76,5 +88,10 @@ fn store_row(place: Place, m: u32, sums: vec4f) {
 fn store_column(m: u32, n: u32, sum: f32) {
   if (n < p.n) {
     store(m, n, sum);
+  }
+}
+fn store_gated(m: u32, n: u32, gate: f32, up: f32) {
+  if (m < p.m && n < p.n / 2u) {
+    y[m * p.y_row + p.y_first + n] = T(swiglu(gate, up));
   }
 }

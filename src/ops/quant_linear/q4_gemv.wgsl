@@ -7,14 +7,14 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         @builtin(local_invocation_index) lane: u32) {
   let place = place_of(group, groups);
   var sums = thread_sums(place, lane);
-  for (var s = 0u; s < kSums; s += 1u) {
-    partials[lane * kSums + s] = sums[s];
+  for (var s = 0u; s < kPartials; s += 1u) {
+    partials[lane * kPartials + s] = sums[s];
   }
   for (var half = wg_size / 2u; half > 0u; half /= 2u) {
     workgroupBarrier();
     if (lane < half) {
-      for (var s = 0u; s < kSums; s += 1u) {
-        partials[lane * kSums + s] += partials[(lane + half) * kSums + s];
+      for (var s = 0u; s < kPartials; s += 1u) {
+        partials[lane * kPartials + s] += partials[(lane + half) * kPartials + s];
       }
     }
   }

@@ -8,10 +8,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         @builtin(subgroup_invocation_id) id: u32) {
   let place = place_of(group, groups);
   var sums = thread_sums(place, lane);
-  for (var s = 0u; s < kSums; s += 1u) {
+  for (var s = 0u; s < kPartials; s += 1u) {
     let sum = subgroupAdd(sums[s]);
     if (id == 0u) {
-      partials[lane / size * kSums + s] = sum;
+      partials[lane / size * kPartials + s] = sum;
     }
   }
   workgroupBarrier();

@@ -8,11 +8,14 @@
 #include "base/checked.h"
 #include "ops/common/kernel_types.h"
 #include "ops/common/rows.h"
+#include "ops/norm/rms_norm.h"
 #include "ops/quant_linear/q4_part.h"
+#include "ops/quant_linear/swiglu.wgsl.h"
 
 namespace ptero::ops {
 namespace {
 
+using graph::BufferRef;
 using graph::OpCall;
 using graph::Shape;
 
@@ -101,11 +104,51 @@ Result<Q4Shape> check_q4_linear(OpCall& op, Q4Linear& what) {
                     "Number of elements ({}) of the bias is below that of a row of y ({}).",
                     what.bias->numel(), shape.n);
   }
+  PTERO_REJECT_IF(
+      what.gated && (shape.n % 2 != 0 || what.bias || what.residual), invalid_program,
+      "Gates in a linear layer of {} rows of the weight go with an even number of them, "
+      "and without bias and residual.",
+      shape.n);
   Shape y = what.x.shape;
-  y.set(rank - 1, u32(shape.n));
+  y.set(rank - 1, u32(what.gated ? shape.n / 2 : shape.n));
   PTERO_RETURN_IF_ERROR(op.set_shape(what.y, y));
   return shape;
 }
+
+namespace {
+
+// The parts that bindings take.
+Result<std::vector<Q4Part>> split_into_parts(const Q4Layer& layer, const gpu::Limits& limits) {
+  const Q4Shape& shape = layer.shape;
+  PTERO_ASSIGN_OR_RETURN(const uint64_t rows, rows_at_once(layer, limits));
+  // One row of scales and the bias run along n too, but may start anywhere.
+  PTERO_ASSIGN_OR_RETURN(
+      const auto n_blocks,
+      split_into_bindings("rows of a weight", shape.n, std::array{shape.row_bytes}, limits));
+  const uint64_t groups = ceil_div(shape.k, shape.group);
+  std::vector<Q4Part> parts;
+  for (uint64_t row = 0; row < shape.m; row += rows) {
+    const RowBlock m{row, std::min(rows, shape.m - row)};
+    for (const RowBlock& n : n_blocks) {
+      PTERO_ASSIGN_OR_RETURN(const uint64_t most, groups_at_once(layer, n.count, limits));
+      for (uint64_t first = 0; first < groups; first += most) {
+        parts.push_back({m, n, {first, std::min(most, groups - first)}});
+      }
+    }
+  }
+  return parts;
+}
+
+Status dispatch_gates(OpCall& op, const Q4Layer& layer, const BufferRef& x) {
+  const auto m = u32(layer.shape.m);
+  const auto n = u32(layer.columns());
+  PTERO_ASSIGN_OR_RETURN(const gpu::Grid grid, linear_grid(op, uint64_t{m} * n));
+  return op.dispatch(
+      {{&wgsl::kSwiglu, layer.type.alias(), {}, layer.type.features}, {x, layer.what.y}, grid},
+      wgsl::SwigluParams{.m = m, .n = n});
+}
+
+}  // namespace
 
 Status dispatch_q4_linear(OpCall& op, Q4Linear linear) {
   Q4Layer layer;
@@ -116,27 +159,34 @@ Status dispatch_q4_linear(OpCall& op, Q4Linear linear) {
   layer.shape.may_halve = linear.may_halve;
   layer.shape.half = linear.x.dtype == pte::GraphDtype::float16;
   layer.what = std::move(linear);
+  Q4Linear& what = layer.what;
   const Q4Shape& shape = layer.shape;
   if (shape.m == 0 || shape.n == 0) {
     return ok_status();
   }
   PTERO_REJECT_IF(shape.k == 0, unsupported, "A linear layer of no inputs has no kernel.");
-  const gpu::Limits& limits = op.device().limits;
-  PTERO_ASSIGN_OR_RETURN(const uint64_t rows, rows_at_once(layer, limits));
-  // One row of scales and the bias run along n too, but may start anywhere.
-  PTERO_ASSIGN_OR_RETURN(
-      const auto n_blocks,
-      split_into_bindings("rows of a weight", shape.n, std::array{shape.row_bytes}, limits));
-  const uint64_t groups = ceil_div(shape.k, shape.group);
-  for (uint64_t row = 0; row < shape.m; row += rows) {
-    const RowBlock m{row, std::min(rows, shape.m - row)};
-    for (const RowBlock& n : n_blocks) {
-      PTERO_ASSIGN_OR_RETURN(const uint64_t most, groups_at_once(layer, n.count, limits));
-      for (uint64_t first = 0; first < groups; first += most) {
-        PTERO_RETURN_IF_ERROR(
-            dispatch_q4_part(op, layer, {m, n, {first, std::min(most, groups - first)}}));
-      }
-    }
+  PTERO_ASSIGN_OR_RETURN(const std::vector<Q4Part> parts,
+                         split_into_parts(layer, op.device().limits));
+  // What the kernel does not do beside the product, others do before and after it.
+  const Q4Route route = route_of(op, layer, parts.front());
+  const bool whole = parts.size() == 1 && fits_grid(op, layer, parts.front());
+  if (what.norm && !(whole && route.normalises())) {
+    PTERO_ASSIGN_OR_RETURN(what.x_values, op.scratch(shape.m * shape.k * sizeof(float)));
+    PTERO_RETURN_IF_ERROR(dispatch_rms_norm(op, what.x, *what.norm, what.eps, *what.x_values));
+    what.norm.reset();
+  }
+  std::optional<BufferRef> gates;
+  if (what.gated && !(whole && route.gates())) {
+    PTERO_ASSIGN_OR_RETURN(gates, op.scratch(shape.m * shape.n * item_size(what.y)));
+    layer.y_values = gates;
+    what.gated = false;
+  }
+  for (const Q4Part& part : parts) {
+    PTERO_RETURN_IF_ERROR(dispatch_q4_part(op, layer, part));
+  }
+  if (gates) {
+    what.gated = true;
+    PTERO_RETURN_IF_ERROR(dispatch_gates(op, layer, *gates));
   }
   return ok_status();
 }

@@ -23,6 +23,14 @@ struct Q4Linear {
   int64_t group_size = 0;
   bool swapped = false;    // the first weight of a byte in its high half
   bool may_halve = false;  // see Q4Shape
+
+  // Of the operator that passes make (fused_q4.cc).
+  std::optional<graph::TensorRef> residual;  // added to y, of its shape; not with a bias
+  std::optional<graph::TensorRef> norm;      // K elements: x counts as its rms_norm with them
+  double eps = 0;
+  // The first half of the weight's rows are gates of the second: y is [..., N / 2]. Without bias
+  // and residual.
+  bool gated = false;
 };
 
 enum class Q4Kernel : uint8_t {
@@ -62,6 +70,10 @@ struct Q4Route {
   uint32_t columns = 1;   // the same for rows of the weight
   uint32_t threads = 64;  // a workgroup
   bool subgroups = false;
+
+  // What the kernel does beside the product; the rest takes kernels of its own.
+  bool gates() const { return kernel == Q4Kernel::gemv || kernel == Q4Kernel::column; }
+  bool normalises() const { return kernel == Q4Kernel::gemv; }
 
   bool operator==(const Q4Route&) const = default;
 };

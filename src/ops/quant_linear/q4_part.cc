@@ -52,6 +52,7 @@ struct Bound {
   uint64_t y_first = 0;
   uint64_t s_first = 0;
   uint64_t bias_first = 0;
+  uint64_t bias_row = 0;
   uint32_t flags = 0;
 };
 
@@ -71,12 +72,14 @@ Status dispatch_words(OpCall& op, const Q4Layer& layer, const Q4Part& part, gpu:
                             .group_words = u32(group_words),
                             .x_row = u32(shape.k / 4),
                             .x_first = u32(bound.x_first / 4 + 2 * first),
-                            .y_row = u32(shape.n),
+                            .y_row = u32(layer.columns()),
                             .y_first = u32(bound.y_first),
                             .s_row = u32(layer.scale_row),
                             .s_first = u32(bound.s_first),
                             .bias_first = u32(bound.bias_first),
-                            .flags = bound.flags});
+                            .bias_row = u32(bound.bias_row),
+                            .flags = bound.flags,
+                            .eps = static_cast<float>(layer.what.eps)});
 }
 
 Status dispatch_any(OpCall& op, const Q4Layer& layer, const Q4Part& part, gpu::KernelKey key,
@@ -98,6 +101,7 @@ Status dispatch_any(OpCall& op, const Q4Layer& layer, const Q4Part& part, gpu::K
                                        .s_row = u32(layer.scale_row),
                                        .s_first = u32(bound.s_first),
                                        .bias_first = u32(bound.bias_first),
+                                       .bias_row = u32(bound.bias_row),
                                        .flags = bound.flags});
 }
 
@@ -124,15 +128,23 @@ Bound bind_part(const Q4Layer& layer, const Q4Part& part, const gpu::Limits& lim
   const Q4Linear& what = layer.what;
   const Window x = bind_window(what.x_values.value_or(BufferRef(what.x)), layer.x_item(),
                                part.m.first * shape.k, part.m.count * shape.k, limits);
-  const Window y = bind_window(what.y, item_size(what.y), part.m.first * shape.n,
-                               part.m.count * shape.n, limits);
+  const uint64_t columns = layer.columns();
+  const Window y = bind_window(layer.y(), item_size(what.y), part.m.first * columns,
+                               part.m.count * columns, limits);
   const Window scales = bind_window(
       what.scales, item_size(what.scales), part.groups.first * layer.scale_row + part.n.first,
       (part.groups.count - 1) * layer.scale_row + part.n.count, limits);
   Window bias{x.buffer, 0};
   uint32_t flags = part.groups.first > 0 ? kAddToY : 0;
+  uint64_t bias_row = 0;
   if (what.bias && part.groups.first == 0) {
     bias = bind_window(*what.bias, item_size(*what.bias), part.n.first, part.n.count, limits);
+    flags |= kHasBias;
+  } else if (what.residual && part.groups.first == 0) {
+    bias = bind_window(*what.residual, item_size(*what.residual),
+                       part.m.first * shape.n + part.n.first,
+                       (part.m.count - 1) * shape.n + part.n.count, limits);
+    bias_row = shape.n;
     flags |= kHasBias;
   }
   return {{x.buffer, bind_rows(what.weight, part.n, shape.row_bytes), scales.buffer, bias.buffer,
@@ -141,6 +153,7 @@ Bound bind_part(const Q4Layer& layer, const Q4Part& part, const gpu::Limits& lim
           y.first + part.n.first,
           scales.first,
           bias.first,
+          bias_row,
           flags};
 }
 
@@ -196,13 +209,21 @@ Status dispatch_halves(OpCall& op, const Q4Layer& layer, const Q4Part& part) {
 
 }  // namespace
 
+Q4Route route_of(const OpCall& op, const Q4Layer& layer, const Q4Part& part) {
+  const Q4Shape& shape = layer.shape;
+  return choose_q4_route({part.m.count, part.n.count, shape.k, shape.group, shape.row_bytes,
+                          shape.may_halve, shape.half},
+                         op.device());
+}
+
+bool fits_grid(const OpCall& op, const Q4Layer& layer, const Q4Part& part) {
+  return grid_of(route_of(op, layer, part), part, op.device().limits).has_value();
+}
+
 Status dispatch_q4_part(OpCall& op, const Q4Layer& layer, const Q4Part& part) {
   const gpu::Limits& limits = op.device().limits;
-  const Q4Shape& shape = layer.shape;
   const Q4Linear& what = layer.what;
-  const Q4Route route = choose_q4_route({part.m.count, part.n.count, shape.k, shape.group,
-                                         shape.row_bytes, shape.may_halve, shape.half},
-                                        op.device());
+  const Q4Route route = route_of(op, layer, part);
   const auto grid = grid_of(route, part, limits);
   if (!grid) {
     return dispatch_halves(op, layer, part);
@@ -220,6 +241,7 @@ Status dispatch_q4_part(OpCall& op, const Q4Layer& layer, const Q4Part& part) {
   key.prelude += load_prelude(route.words);
   switch (route.kernel) {
     case Q4Kernel::column:
+      key.prelude += fmt::format("const kGated = {};\n", what.gated);
       if (route.rows > 1) {
         key.source = &wgsl::kQ4ColumnRows;
         return dispatch_words<wgsl::Q4ColumnRowsParams>(op, layer, part, std::move(key),
@@ -230,7 +252,10 @@ Status dispatch_q4_part(OpCall& op, const Q4Layer& layer, const Q4Part& part) {
                                                   *grid);
     case Q4Kernel::gemv:
       key.prelude +=
-          fmt::format("const kRows = {}u;\nconst kColumns = {}u;\n", route.rows, route.columns);
+          fmt::format("const kRows = {}u;\nconst kColumns = {}u;\n", route.rows, route.columns) +
+          fmt::format("const kNormed = {};\nconst kGated = {};\n", what.norm.has_value(),
+                      what.gated);
+      bound.buffers.push_back(what.norm ? BufferRef(*what.norm) : bound.buffers[0]);
       key.overrides.push_back({"wg_size", static_cast<double>(route.threads)});
       if (route.subgroups) {
         key.source = &wgsl::kQ4GemvSubgroup;

@@ -23,7 +23,10 @@ struct Q4Layer {
   uint64_t scale_row = 0;  // elements
   ElementType type;
   ElementType scale_type;
+  std::optional<graph::BufferRef> y_values;  // elements of y's type, to write in place of y
 
+  graph::BufferRef y() const { return y_values.value_or(graph::BufferRef(what.y)); }
+  uint64_t columns() const { return what.gated ? shape.n / 2 : shape.n; }  // of y
   uint64_t x_item() const { return what.x_values ? 4 : item_size(what.x); }
 };
 
@@ -36,6 +39,10 @@ struct Q4Part {
 
 // How many elements of `item` bytes a binding holds wherever they start.
 uint64_t q4_window_size(uint64_t item, const gpu::Limits& limits);
+
+Q4Route route_of(const graph::OpCall& op, const Q4Layer& layer, const Q4Part& part);
+// Whether one dispatch makes the part.
+bool fits_grid(const graph::OpCall& op, const Q4Layer& layer, const Q4Part& part);
 
 // Records the dispatches of a part that bindings take.
 Status dispatch_q4_part(graph::OpCall& op, const Q4Layer& layer, const Q4Part& part);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// y[m, n] = sum over k of x[m, k] * (w[n, k] - 8) * scales[k / group, n] (+ bias[n]) (+ y[m, n]),
-// with eight 4-bit w to a word, the first in its lowest bits. Sums run over whole words of whole
+// y[m, n] = sum over k of x[m, k] * (w[n, k] - 8) * scales[k / group, n] (+ bias[m or 0, n])
+// (+ y[m, n]), with eight 4-bit w to a word, the first in its lowest bits. Sums run over whole words of whole
 // groups. Offsets and strides of x count vec4s, those of the weight words.
 //
 // Prelude: X, the type of x; T, that of bias and y; S, that of scales; kWords, the words of one
@@ -20,7 +20,9 @@ struct Params {
   s_row: u32,
   s_first: u32,
   bias_first: u32,
+  bias_row: u32, // 0: the same for all rows
   flags: u32,
+  eps: f32, // of kernels that normalise x
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<X>>;
@@ -58,7 +60,7 @@ fn store(m: u32, n: u32, sum: f32) {
   let at = m * p.y_row + p.y_first + n;
   var value = sum;
   if ((p.flags & kHasBias) != 0u) {
-    value += f32(bias[p.bias_first + n]);
+    value += f32(bias[p.bias_first + m * p.bias_row + n]);
   }
   if ((p.flags & kAddToY) != 0u) {
     value += f32(y[at]);

@@ -6,6 +6,7 @@
 #include "graph/op_call.h"
 #include "graph/operator.h"
 #include "ops/quant_linear/dq8ca.h"
+#include "ops/quant_linear/fused_q4.h"
 #include "ops/quant_linear/q4_linear.h"
 
 namespace ptero::ops {
@@ -42,6 +43,7 @@ Status plan_qcs4w(OpCall& op) {
 
 void register_quant_linear(graph::OperatorRegistry& operators) {
   operators.add("et_vk.linear_q4gsw.default", plan_q4gsw);
+  operators.add("ptero.linear_q4gsw.default", plan_fused_q4gsw);
   operators.add("et_vk.linear_dq8ca_q4gsw.default", plan_dq8ca_q4gsw);
   operators.add("et_vk.linear_qcs4w.default", plan_qcs4w);
 }

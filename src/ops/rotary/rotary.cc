@@ -7,6 +7,7 @@
 #include "graph/operator.h"
 #include "ops/common/kernel_types.h"
 #include "ops/rotary/rotary.wgsl.h"
+#include "ops/rotary/rotary_cache.h"
 
 namespace ptero::ops {
 namespace {
@@ -195,6 +196,7 @@ void register_rotary(graph::OperatorRegistry& operators) {
   operators.add("et_vk.apply_rotary_emb.default", plan_rotary);
   operators.add("et_vk.apply_rotary_emb_hf.default", plan_rotary_hf);
   operators.add("et_vk.apply_rotary_emb_interleaved.default", plan_rotary_interleaved);
+  operators.add("ptero.rotary_kv_cache.default", plan_rotary_kv_cache, {.mutates = {3, 4}});
 }
 
 }  // namespace ptero::ops
