@@ -10,7 +10,6 @@
 #include "ops/common/rows.h"
 #include "ops/norm/layer_norm.wgsl.h"
 #include "ops/norm/rms_norm.h"
-#include "ops/norm/rms_norm.wgsl.h"
 
 namespace ptero::ops {
 namespace {
@@ -113,21 +112,6 @@ Status plan_layer_norm(OpCall& op) {
 }
 
 }  // namespace
-
-Status dispatch_rms_norm(OpCall& op, const TensorRef& x, const TensorRef& weight, double eps,
-                         const graph::BufferRef& y) {
-  PTERO_ASSIGN_OR_RETURN(const ElementType type, element_type(x));
-  const size_t last = x.shape.rank() - 1;
-  const uint64_t rows = x.shape.numel(0, last);
-  const uint32_t width = x.shape[last];
-  PTERO_ASSIGN_OR_RETURN(const RowSplit split, split_rows(op, rows, width));
-  return op.dispatch(
-      {{&wgsl::kRmsNorm, type.alias(), split.overrides(), type.features},
-       {x, weight, y},
-       split.grid},
-      wgsl::RmsNormParams{
-          .rows = static_cast<uint32_t>(rows), .width = width, .eps = static_cast<float>(eps)});
-}
 
 void register_norm(graph::OperatorRegistry& operators) {
   operators.add("et_vk.rms_norm.default", plan_rms_norm);

@@ -5,7 +5,9 @@
 
 #include "ops/common/one_op_fixture.h"
 #include "ops/norm/layer_norm.wgsl.h"
+#include "ops/norm/rms_norm.h"
 #include "ops/norm/rms_norm.wgsl.h"
+#include "ops/norm/testing/rms_norm_scalar.wgsl.h"
 
 namespace ptero::ops {
 namespace {
@@ -35,27 +37,79 @@ TEST_CASE("rms_norm: eps as Double, Int or Null") {
   CHECK(eps_of(op.null()) == std::numeric_limits<float>::epsilon());
 }
 
-TEST_CASE("rms_norm: threads of a row, and grids that fold") {
+// Where the kernel in f32 without wide loads comes from: rms_norm_scalar.wgsl is the kernel that
+// was there before the variants, byte for byte (its checksum is that of the file of then), and
+// rms_norm_gpu_test.cc compares the bits that the two give on the adapter at hand. A change of this
+// form of the kernel changes the second checksum: run that test before writing down the new one.
+TEST_CASE("rms_norm: checksums of the kernel before, and of the form in f32 of today") {
+  CHECK(wgsl::kRmsNormScalar.hash == 0xea38e0eac3e12031u);
+  const auto key = rms_norm_key({}, {}, {.wg_size = 64, .lanes = 64, .grid = {}});
+  REQUIRE(key.ok());
+  const auto module = gpu::assemble_wgsl(*key, gpu::ParamsRoute::uniform);
+  REQUIRE(module.ok());
+  uint64_t checksum = 0xcbf29ce484222325u;  // FNV-1a
+  for (const char c : module->text) {
+    checksum = (checksum ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  }
+  CHECK(checksum == 0x1c49018ab6004306u);
+}
+
+TEST_CASE("rms_norm: width of loads, threads of a row, and grids that fold") {
   OneOpFixture op;
-  const auto plan_of = [&](uint32_t rows, uint32_t width) {
-    const auto plan = op.plan("et_vk.rms_norm.default", {op.input({rows, width}), op.input({width}),
-                                                         op.value(1e-5), op.output({rows, width})});
+  const auto plan_of = [&](uint32_t rows, uint32_t width, GraphDtype type = GraphDtype::float32) {
+    const auto plan =
+        op.plan("et_vk.rms_norm.default", {op.input({rows, width}, type), op.input({width}, type),
+                                           op.value(1e-5), op.output({rows, width}, type)});
     REQUIRE(plan.ok());
     return dispatch_at(**plan, 0);
   };
+  const auto expect = [](const graph::PlannedDispatch& dispatch, const char* variant,
+                         uint32_t width, double lanes, double wg_size) {
+    CHECK(dispatch.kernel.prelude == make_variant(*parse_variant(variant))->prelude);
+    CHECK(params_of<wgsl::RmsNormParams>(dispatch).width == width);
+    CHECK(override_of(dispatch, "lanes") == lanes);
+    CHECK(override_of(dispatch, "wg_size") == wg_size);
+  };
   const auto narrow = plan_of(65537, 4);
-  CHECK(override_of(narrow, "lanes") == 1);
+  expect(narrow, "f32x4", 1, 1, 64);
   CHECK(narrow.grid == gpu::Grid{1025, 1, 1});
   const auto wide = plan_of(70000, 2048);
-  CHECK(override_of(wide, "lanes") == 64);
+  expect(wide, "f32x4", 512, 128, 128);
   CHECK(wide.grid == gpu::Grid{35000, 2, 1});
-  const auto long_rows = plan_of(3, 8192);
-  CHECK(override_of(long_rows, "lanes") == 256);
-  CHECK(override_of(long_rows, "wg_size") == 256);
+  expect(plan_of(1, 576), "f32x4", 144, 128, 128);
+  expect(plan_of(1, 2048), "f32x4", 512, 256, 256);
+  expect(plan_of(3, 8192), "f32x4", 2048, 256, 256);
+  expect(plan_of(3, 66, GraphDtype::float16), "f16x2", 33, 32, 64);
+  expect(plan_of(3, 67), "f32", 67, 64, 64);
   op.device.limits.max_invocations_per_workgroup = 128;
-  CHECK(override_of(plan_of(3, 8192), "wg_size") == 64);
+  expect(plan_of(3, 8192), "f32x4", 2048, 128, 128);
+  op.device.features.insert(gpu::Feature::subgroups);
+  op.device.subgroup_min_size = op.device.subgroup_max_size = 32;
+  const auto shared = plan_of(3, 8192);
+  expect(shared, "f32x4+subgroups", 2048, 128, 128);
+  CHECK(override_of(shared, "one_subgroup") == 0);
+}
+
+TEST_CASE("rms_norm on a software adapter: a row a thread, or a row for threads in step") {
+  OneOpFixture op;
   op.device.is_software = true;
-  CHECK(override_of(plan_of(128, 2048), "lanes") == 1);
+  const auto plan_of = [&](uint32_t rows) {
+    const auto plan = op.plan("et_vk.rms_norm.default", {op.input({rows, 576}), op.input({576}),
+                                                         op.value(1e-5), op.output({rows, 576})});
+    REQUIRE(plan.ok());
+    return dispatch_at(**plan, 0);
+  };
+  CHECK(override_of(plan_of(127), "lanes") == 1);
+  CHECK(plan_of(127).grid == gpu::Grid{16, 1, 1});
+  CHECK(override_of(plan_of(1), "lanes") == 8);
+  CHECK(override_of(plan_of(1), "wg_size") == 8);
+  CHECK(override_of(plan_of(1), "one_subgroup") == 0);
+  op.device.features.insert(gpu::Feature::subgroups);
+  op.device.subgroup_min_size = op.device.subgroup_max_size = 4;
+  CHECK(override_of(plan_of(1), "wg_size") == 4);
+  CHECK(override_of(plan_of(1), "one_subgroup") == 1);
+  op.device.subgroup_min_size = 1;  // not for sure
+  CHECK(override_of(plan_of(1), "one_subgroup") == 0);
 }
 
 TEST_CASE("rms_norm: wrong arguments are refused, no rows do not run") {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// y = x / sqrt(mean(x^2) + eps) * weight over rows of p.width elements. `lanes` threads a row.
-// Prelude: T.
-//#include "ops/common/row_reduce_part.wgsl"
+// y = x / sqrt(mean(x^2) + eps) * weight over rows of p.width loads. `lanes` threads a row.
+// Prelude: a variant ("ops/common/variant.h").
+//#include "ops/common/row_total_part.wgsl"
 
 struct Params {
   rows: u32,
@@ -9,9 +9,9 @@ struct Params {
   eps: f32,
 }
 
-@group(0) @binding(0) var<storage, read> x: array<T>;
-@group(0) @binding(1) var<storage, read> weight: array<T>;
-@group(0) @binding(2) var<storage, read_write> y: array<T>;
+@group(0) @binding(0) var<storage, read> x: array<V>;
+@group(0) @binding(1) var<storage, read> weight: array<V>;
+@group(0) @binding(2) var<storage, read_write> y: array<V>;
 @group(1) @binding(0) var<uniform> p: Params;
 
 @compute @workgroup_size(wg_size)
@@ -20,13 +20,13 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let row = split_row(group, groups, index);
   let width = select(0u, p.width, row < p.rows);
   let base = row * p.width;
-  var squares = 0.0;
+  var squares = W();
   for (var i = index % lanes; i < width; i += lanes) {
-    let value = f32(x[base + i]);
+    let value = W(x[base + i]);
     squares += value * value;
   }
-  let scale = inverseSqrt(row_sum(index, squares) / f32(p.width) + p.eps);
+  let scale = inverseSqrt(row_total(index, total(squares)) / f32(p.width * kWidth) + p.eps);
   for (var i = index % lanes; i < width; i += lanes) {
-    y[base + i] = T(f32(x[base + i]) * scale * f32(weight[i]));
+    y[base + i] = V(W(x[base + i]) * scale * W(weight[i]));
   }
 }
