@@ -14,6 +14,7 @@
 #include "base/process_memory.h"
 #include "cli/cli.h"
 #include "cli/language_model.h"
+#include "cli/memory.h"
 
 namespace ptero::cli {
 namespace {
@@ -26,6 +27,7 @@ struct BenchFlags {
   uint32_t repeat = 5;
   std::string output = "md";
   bool profile = false;
+  bool memory = false;
 };
 
 struct Row {
@@ -232,7 +234,7 @@ void print_csv(const std::vector<Row>& rows) {
 }
 
 void print_json(const std::vector<Row>& rows, const BenchFlags& flags, const llm::Model& model,
-                double load_seconds) {
+                const graph::MemoryReport& memory, double load_seconds) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Row& row : rows) {
     nlohmann::ordered_json entry = {{"test", row.test}, {"failed", !row.failure.empty()}};
@@ -257,6 +259,7 @@ void print_json(const std::vector<Row>& rows, const BenchFlags& flags, const llm
                                          {"load_seconds", load_seconds},
                                          {"device_bytes_peak", stats.bytes_peak},
                                          {"host_bytes_peak", peak_host_bytes().value_or(0)},
+                                         {"memory", to_json(memory)},
                                          {"rows", std::move(list)}};
   fmt::print("{}\n", report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
@@ -283,8 +286,10 @@ Result<bool> bench(const BenchFlags& flags) {
     }
   }
   PTERO_REJECT_IF(interrupted(), cancelled, "Interrupted.");
+  PTERO_ASSIGN_OR_RETURN(const auto session, llm::Session::create(model));
+  const graph::MemoryReport memory = session->method().memory();
   if (flags.output == "json") {
-    print_json(rows, flags, *model, load_seconds);
+    print_json(rows, flags, *model, memory, load_seconds);
   } else if (flags.output == "csv") {
     print_csv(rows);
   } else {
@@ -295,6 +300,9 @@ Result<bool> bench(const BenchFlags& flags) {
         load_seconds, static_cast<double>(model->device().stats().bytes_peak) / (1 << 20),
         static_cast<double>(peak_host_bytes().value_or(0)) / (1 << 20));
     print_markdown(rows);
+    if (flags.memory) {
+      fmt::print("\n{}", memory_table(memory));
+    }
     if (flags.profile) {
       PTERO_RETURN_IF_ERROR(print_profile(flags, model), "while profiling");
     }
@@ -319,6 +327,8 @@ void add_bench(CLI::App& app, Outcome& outcome) {
       ->capture_default_str();
   command->add_option("-r,--repetitions", flags->repeat, "times that each row is measured")
       ->capture_default_str();
+  command->add_flag("--memory", flags->memory,
+                    "show what the device's memory was used for; JSON always does");
   command->add_flag("--profile", flags->profile, "kernels by their share of the GPU's time");
   command->add_option("-o,--output", flags->output, "md, json or csv")
       ->check(CLI::IsMember({"md", "json", "csv"}))

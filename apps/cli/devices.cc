@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `ptero devices`: every adapter with its limits, features and the fast paths they allow.
+// `ptero devices`: every adapter with its limits, features and the fast paths they allow, and the
+// kernels that each gets.
 #include <algorithm>
 #include <cstdio>
 
@@ -7,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
+#include "ops/common/adapter_routes.h"
 
 namespace ptero::cli {
 namespace {
@@ -46,6 +48,19 @@ std::string feature_list(gpu::FeatureSet features) {
   return text.empty() ? "none" : text;
 }
 
+// What planning would see of this adapter.
+graph::DeviceFacts facts_of(const gpu::AdapterInfo& info, gpu::FeatureSet disabled) {
+  graph::DeviceFacts facts;
+  facts.limits = info.limits;
+  facts.is_software = info.is_software();
+  for (const gpu::Feature feature : info.features) {
+    if (!disabled.contains(feature)) {
+      facts.features.insert(feature);
+    }
+  }
+  return facts;
+}
+
 void print_text(const std::vector<gpu::Adapter>& adapters, size_t chosen,
                 gpu::FeatureSet disabled) {
   for (size_t i = 0; i < adapters.size(); ++i) {
@@ -77,6 +92,12 @@ void print_text(const std::vector<gpu::Adapter>& adapters, size_t chosen,
     for (const gpu::FastPath& path : gpu::fast_paths(info, disabled)) {
       fmt::print("     {} {:<20} {}\n", path.allowed() ? "yes" : "no ", path.name,
                  path.allowed() ? std::string(path.purpose) : path.missing);
+    }
+    fmt::print("   kernels\n");
+    const graph::DeviceFacts facts = facts_of(info, disabled);
+    for (size_t work = 0; work < ops::kWorkCount; ++work) {
+      const ops::AdapterRoute& route = ops::route_for(static_cast<ops::Work>(work), facts);
+      fmt::print("     {:<30} {:<16} {}\n", ops::name_of(route.work), route.route, route.why);
     }
   }
   if (adapters[chosen].info().is_software()) {
@@ -122,6 +143,13 @@ ordered_json to_json(const gpu::AdapterInfo& info, gpu::FeatureSet disabled) {
   for (const gpu::FastPath& path : gpu::fast_paths(info, disabled)) {
     json["fast_paths"].push_back(
         {{"name", path.name}, {"allowed", path.allowed()}, {"missing", path.missing}});
+  }
+  json["routes"] = ordered_json::array();
+  const graph::DeviceFacts facts = facts_of(info, disabled);
+  for (size_t work = 0; work < ops::kWorkCount; ++work) {
+    const ops::AdapterRoute& route = ops::route_for(static_cast<ops::Work>(work), facts);
+    json["routes"].push_back(
+        {{"work", ops::name_of(route.work)}, {"route", route.route}, {"why", route.why}});
   }
   return json;
 }

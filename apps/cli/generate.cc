@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "cli/language_model.h"
+#include "cli/memory.h"
 
 namespace ptero::cli {
 namespace {
@@ -23,6 +24,7 @@ struct GenerateFlags {
   std::string ids;  // instead of text: "1,9690,198"
   bool raw = false;
   bool print_ids = false;
+  bool memory = false;
 };
 
 Result<std::string> prompt_text(const GenerateFlags& flags) {
@@ -91,6 +93,9 @@ Status generate(const GenerateFlags& flags) {
   }
   std::fflush(stdout);  // before what goes to stderr, where both are one terminal
   fmt::print(stderr, "{}\n", closing_line(result));
+  if (flags.memory) {
+    fmt::print(stderr, "{}", memory_table(session->method().memory()));
+  }
   PTERO_REJECT_IF(result.reason == llm::FinishReason::cancelled && wrote, cancelled,
                   "Interrupted.");
   return ok_status();
@@ -115,6 +120,7 @@ void add_generate(CLI::App& app, Outcome& outcome) {
       ->type_name("JSON");
   command->add_flag("--raw", flags->raw, "give the prompt as it is, without the chat template");
   command->add_flag("--print-ids", flags->print_ids, "print token ids instead of text");
+  command->add_flag("--memory", flags->memory, "show what the device's memory was used for");
   add_sampling_flags(*command, flags->sampling);
   command->callback([flags, &outcome] {
     if (const Status status = generate(*flags); !status.ok()) {

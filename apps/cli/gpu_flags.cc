@@ -49,6 +49,7 @@ Result<gpu::FeatureSet> disabled_features(const GpuFlags& flags) {
 
 Result<graph::PlanOptions> plan_options(const GpuFlags& flags, const gpu::Device& device) {
   graph::PlanOptions options;
+  graph::set_from_environment(options);
   for (const std::string& assignment : flags.options) {
     PTERO_RETURN_IF_ERROR(graph::set(options, assignment), "while reading --option");
   }

@@ -5,12 +5,14 @@
 #include <fmt/format.h>
 
 #include "cli/cli.h"
+#include "cli/memory.h"
 #include "inspect/call_list.h"
 #include "inspect/drawing.h"
 #include "inspect/json.h"
 #include "inspect/text.h"
 #include "ops/all_operators.h"
 #include "ops/host_operators.h"
+#include "passes/passes.h"
 
 namespace ptero::cli {
 namespace {
@@ -22,6 +24,8 @@ struct InspectFlags {
   std::string extract;  // a folder
   bool json = false;
   bool ops = false;
+  bool memory = false;
+  std::vector<std::string> options;  // of planning, for --memory
 };
 
 std::string file_name(const std::string& path) {
@@ -40,12 +44,52 @@ inspect::Capabilities capabilities() {
   return capabilities;
 }
 
+// What each method plans to take of the device, on a usual GPU.
+Status print_memory(const inspect::LoadedProgram& file, const InspectFlags& flags) {
+  graph::PlanOptions options;
+  graph::set_from_environment(options);
+  for (const std::string& assignment : flags.options) {
+    PTERO_RETURN_IF_ERROR(graph::set(options, assignment), "while reading --option");
+  }
+  const graph::DeviceFacts device = graph::usual_device(options);
+  nlohmann::ordered_json methods = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < file.program.plans.size(); ++i) {
+    const std::string& name = file.program.plans[i].name;
+    graph::BytesByKind planned = {};
+    for (const inspect::LoadedDelegate& delegate : file.delegates[i]) {
+      PTERO_REJECT_IF(!delegate.graph, unsupported,
+                      "Method ({}) has a delegate of another backend, whose memory is not known.",
+                      name);
+      PTERO_ASSIGN_OR_RETURN(const graph::BytesByKind bytes,
+                             graph::planned_bytes(*delegate.graph, ops::all_operators(),
+                                                  passes::standard_passes(), device),
+                             "while planning method {}", name);
+      planned = graph::together(planned, bytes);
+    }
+    if (!flags.json) {
+      fmt::print("method {}, for one session and inputs of every size:\n{}", name,
+                 planned_table(planned));
+      continue;
+    }
+    methods.push_back({{"name", name}, {"planned", cli::to_json(planned)}});
+  }
+  if (flags.json) {
+    fmt::print("{}\n", nlohmann::ordered_json{{"methods", std::move(methods)}}.dump(2));
+  }
+  return ok_status();
+}
+
 Status run(const InspectFlags& flags) {
   PTERO_ASSIGN_OR_RETURN(const inspect::LoadedFile file,
                          inspect::load_file(flags.file, flags.data));
   PTERO_REJECT_IF(!file.program && (flags.ops || !flags.graph.empty()), invalid_argument,
                   "{} holds tensors and no program, so it has no calls to list or draw.",
                   flags.file);
+  if (flags.memory) {
+    PTERO_REJECT_IF(!file.program, invalid_argument,
+                    "{} holds tensors and no program, so it plans no memory.", flags.file);
+    return print_memory(*file.program, flags);
+  }
   if (!flags.graph.empty()) {
     PTERO_ASSIGN_OR_RETURN(const std::string dot,
                            inspect::to_dot(*file.program, file_name(flags.file)));
@@ -76,6 +120,16 @@ void add_inspect(CLI::App& app, Outcome& outcome) {
                       ".ptd file with weights that the program keeps outside of itself");
   CLI::Option* json = command->add_flag("--json", flags->json, "print JSON");
   command->add_flag("--ops", flags->ops, "print every call with its values")->excludes(json);
+  CLI::Option* memory =
+      command
+          ->add_flag("--memory", flags->memory,
+                     "print how much device memory each method plans to take, on a usual GPU")
+          ->excludes("--ops");
+  command
+      ->add_option("--option", flags->options,
+                   "KEY=VALUE of planning, any number of times:\n" + graph::plan_option_help())
+      ->type_name("KEY=VALUE")
+      ->needs(memory);
   command->add_option("--graph", flags->graph,
                       "draw the program into this .svg, .png or .pdf (needs Graphviz) or .dot");
   command

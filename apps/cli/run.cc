@@ -8,6 +8,7 @@
 
 #include "base/process_memory.h"
 #include "cli/cli.h"
+#include "cli/memory.h"
 #include "cli/program_file.h"
 #include "cli/tensor_file.h"
 
@@ -23,6 +24,8 @@ struct RunFlags {
   std::vector<std::string> expected;
   Tolerance tolerance;
   int repeat = 1;
+  bool memory = false;
+  bool memory_json = false;
   GpuFlags gpu;
 };
 
@@ -87,6 +90,12 @@ Result<bool> run(const RunFlags& flags) {
   fmt::print("memory at most: {:.1f} MiB on the device, {:.1f} MiB of the process\n",
              static_cast<double>(device.stats().bytes_peak) / (1 << 20),
              static_cast<double>(peak_host_bytes().value_or(0)) / (1 << 20));
+  if (flags.memory) {
+    fmt::print("{}", memory_table(session->memory()));
+  }
+  if (flags.memory_json) {
+    fmt::print("{}\n", to_json(session->memory()).dump());
+  }
   bool met = true;
   for (size_t i = 0; i < expected.size(); ++i) {
     const Result<Comparison> compared = compare(outputs[i], expected[i], flags.tolerance);
@@ -127,6 +136,8 @@ void add_run(CLI::App& app, Outcome& outcome) {
       ->add_option("--repeat", flags->repeat,
                    "run this often, with the state that the runs leave in caches")
       ->capture_default_str();
+  command->add_flag("--memory", flags->memory, "show what the device's memory is used for");
+  command->add_flag("--memory-json", flags->memory_json, "the same as a line of JSON, in bytes");
   add_gpu_flags(*command, flags->gpu);
   add_plan_flags(*command, flags->gpu);
   command->callback([flags, &outcome] {

@@ -44,10 +44,7 @@ Status DeviceState::reserve_uniforms(uint64_t bytes) {
   if (bytes <= uniforms.capacity) {
     return ok_status();
   }
-  uint64_t capacity = std::max<uint64_t>(uniforms.capacity * 2, 64 * kUniformSlot);
-  while (capacity < bytes) {
-    capacity *= 2;
-  }
+  const uint64_t capacity = uniform_ring_bytes(bytes);
   PTERO_ASSIGN_OR_RETURN(wgpu::Buffer buffer,
                          allocate("uniform ring", capacity, MemoryKind::uniforms,
                                   wgpu::BufferUsage::Uniform | wgpu::BufferUsage::CopyDst));

@@ -262,7 +262,10 @@ void DeviceState::count_allocation(MemoryKind kind, uint64_t bytes) {
   stats.scratch_live += kind == MemoryKind::scratch ? 1 : 0;
   stats.bytes_live += bytes;
   stats.bytes_peak = std::max(stats.bytes_peak, stats.bytes_live);
-  stats.bytes_by_kind[static_cast<size_t>(kind)] += bytes;
+  uint64_t& live = stats.bytes_by_kind[static_cast<size_t>(kind)];
+  live += bytes;
+  uint64_t& peak = stats.peak_by_kind[static_cast<size_t>(kind)];
+  peak = std::max(peak, live);
 }
 
 void DeviceState::count_release(MemoryKind kind, uint64_t bytes) {

@@ -43,6 +43,17 @@ enum class MemoryKind : uint8_t { weights, cache, activations, scratch, staging,
 inline constexpr size_t kMemoryKindCount = 7;
 std::string_view memory_kind_name(MemoryKind kind);
 
+// Parameters of kernels that are no immediates: bytes of one kernel's, and of the buffer that holds
+// `bytes` of them, which grows by doubling.
+inline constexpr uint64_t kUniformSlotBytes = 512;
+constexpr uint64_t uniform_ring_bytes(uint64_t bytes) {
+  uint64_t capacity = 64 * kUniformSlotBytes;
+  while (capacity < bytes) {
+    capacity *= 2;
+  }
+  return capacity;
+}
+
 // Tighter limits than the adapter's, for tests and for planning for smaller devices; 0 keeps the
 // adapter's. Enforced by Ptero, so they may lie below WebGPU's guaranteed minima.
 struct LimitCaps {
@@ -71,6 +82,7 @@ struct DeviceStats {
   uint64_t bytes_live = 0;
   uint64_t bytes_peak = 0;
   std::array<uint64_t, kMemoryKindCount> bytes_by_kind = {};  // live
+  std::array<uint64_t, kMemoryKindCount> peak_by_kind = {};
   uint64_t pipelines_created = 0;
   std::array<uint64_t, kFeatureCount> pipelines_by_feature = {};  // that use the feature
   uint64_t bind_groups_created = 0;

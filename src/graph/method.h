@@ -75,6 +75,9 @@ class MethodSession {
   // Those of all delegates, in their order.
   std::vector<const gpu::Buffer*> caches() const;
 
+  // What the method's delegates and this session plan to take, and what the device has.
+  MemoryReport memory();
+
   const MethodModel& model() const { return *model_; }
   // Of the last run, over all delegates.
   uint64_t last_dispatches() const { return last_dispatches_; }

@@ -49,6 +49,18 @@ std::vector<const gpu::Buffer*> MethodSession::caches() const {
   return all;
 }
 
+MemoryReport MethodSession::memory() {
+  MemoryReport report;
+  for (const auto& delegate : delegates_) {
+    report.planned = together(report.planned, delegate->planned_bytes());
+  }
+  if (!delegates_.empty()) {
+    const MemoryReport live = report_of(delegates_.front()->model().device().stats());
+    report = {report.planned, live.allocated, live.peak, live.peak_of_all};
+  }
+  return report;
+}
+
 std::vector<gpu::KernelTime> MethodSession::kernel_times() const {
   std::vector<gpu::KernelTime> all;
   for (const auto& delegate : delegates_) {

@@ -75,7 +75,9 @@ class ModelLoader : public gpu::Pending<std::shared_ptr<const GraphModel>> {
 
 DeviceFacts device_facts(const gpu::Device& device, PlanOptions options) {
   const gpu::AdapterInfo& adapter = device.adapter();
-  return {device.limits(),           device.features(),         adapter.is_software(),
+  const bool software = options.adapter_routes == "auto" ? adapter.is_software()
+                                                         : options.adapter_routes == "software";
+  return {device.limits(),           device.features(),         software,
           adapter.subgroup_min_size, adapter.subgroup_max_size, std::move(options)};
 }
 

@@ -29,7 +29,7 @@ bool TensorRef::is_float() const {
 
 OpCall::OpCall(const pte::Graph& graph, size_t index, const DeviceFacts& device,
                const MemoryPlan& memory, std::span<const std::span<const std::byte>> host_inputs,
-               LiveValues& live, Plan& plan)
+               LiveValues& live, Plan& plan, ScratchPool& pool)
     : graph_(graph),
       call_(graph.chain[index]),
       index_(index),
@@ -37,7 +37,8 @@ OpCall::OpCall(const pte::Graph& graph, size_t index, const DeviceFacts& device,
       memory_(memory),
       host_inputs_(host_inputs),
       live_(live),
-      plan_(plan) {}
+      plan_(plan),
+      pool_(pool) {}
 
 Error OpCall::wrong_kind(size_t arg, std::string_view wanted) const {
   if (arg >= arg_count()) {
@@ -223,8 +224,9 @@ Status OpCall::set_shape(TensorRef& output, const Shape& shape) {
 
 Result<BufferRef> OpCall::scratch(uint64_t bytes) {
   PTERO_REJECT_IF(bytes == 0, internal, "Scratch of 0 bytes is asked for.");
-  plan_.scratch.push_back(ceil_div<uint64_t>(bytes, 4) * 4);
-  return BufferRef(static_cast<uint32_t>(plan_.scratch.size() - 1));
+  leases_.push_back(pool_.acquire(ceil_div<uint64_t>(bytes, 4) * 4));
+  plan_.scratch.assign(pool_.slots().begin(), pool_.slots().end());
+  return BufferRef(leases_.back().slot());
 }
 
 Status OpCall::dispatch_bytes(DispatchSpec spec, std::span<const std::byte> params) {

@@ -18,6 +18,7 @@
 #include "graph/memory_plan.h"
 #include "graph/plan.h"
 #include "graph/plan_options.h"
+#include "graph/scratch_pool.h"
 #include "graph/shape.h"
 #include "pte/graph.h"
 
@@ -93,9 +94,11 @@ struct DeviceFacts {
 class OpCall {
  public:
   // `host_inputs`: by position in pte::Graph::inputs, the bytes that the host may read; empty when
-  // they are on the device or the graph changes them.
+  // they are on the device or the graph changes them. `pool` is that of the plan, whose slots are
+  // Plan::scratch; what the call takes from it is free again when the call is no more.
   OpCall(const pte::Graph& graph, size_t index, const DeviceFacts& device, const MemoryPlan& memory,
-         std::span<const std::span<const std::byte>> host_inputs, LiveValues& live, Plan& plan);
+         std::span<const std::span<const std::byte>> host_inputs, LiveValues& live, Plan& plan,
+         ScratchPool& pool);
 
   const std::string& name() const { return call_.name; }
   size_t arg_count() const { return call_.args.size(); }
@@ -144,7 +147,8 @@ class OpCall {
   // fit 32 bits.
   Result<uint32_t> set_scalar_on_device();
 
-  // Scratch for this call, at least `bytes` (above 0); the returned buffer is not zeroed.
+  // Scratch for this call, at least `bytes` (above 0), that no other scratch of the call shares.
+  // It holds what earlier calls left.
   Result<BufferRef> scratch(uint64_t bytes);
 
   // Records a dispatch. `params` is the struct generated from the kernel's file.
@@ -179,6 +183,8 @@ class OpCall {
   std::span<const std::span<const std::byte>> host_inputs_;
   LiveValues& live_;
   Plan& plan_;
+  ScratchPool& pool_;
+  std::vector<ScratchPool::Lease> leases_;
 };
 
 // Spreads `workgroups` over x and y so that none exceeds the device's limit; a kernel rebuilds the

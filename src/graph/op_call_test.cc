@@ -43,13 +43,14 @@ class OneCall {
   }
   OpCall op(bool alias = false) {
     memory.aliases = {alias};
-    return OpCall(g.graph(), 0, device, memory, host_inputs, live, plan);
+    return OpCall(g.graph(), 0, device, memory, host_inputs, live, plan, pool);
   }
 
   GraphBuilder g;
   DeviceFacts device = testing::default_device();
   LiveValues live;
   Plan plan;
+  ScratchPool pool;
   MemoryPlan memory;
   std::vector<std::span<const std::byte>> host_inputs;
   uint32_t unset_ = 0;
@@ -210,6 +211,26 @@ TEST_CASE("outputs: a shape within the bounds, seen by later readers") {
   CHECK(message(op.set_shape(y, {24})) ==
         "Rank (1) of the result [24] differs from what the file states (2).");
   CHECK(op.output()->shape == Shape{4, 5});
+}
+
+TEST_CASE("scratch: a call's own while it lasts, free for the next one, after errors too") {
+  OneCall c;
+  c.make({c.g.tensor({64}), c.g.tensor({64})});
+  {
+    OpCall op = c.op();
+    const auto first = op.scratch(64);
+    const auto second = op.scratch(64);
+    REQUIRE(first.ok());
+    REQUIRE(second.ok());
+    CHECK(first->id != second->id);
+    CHECK(c.pool.leased() == 2);
+    CHECK_FALSE(op.tensor(7).ok());  // where an operator would give up
+  }
+  CHECK(c.pool.leased() == 0);
+  OpCall next = c.op();
+  CHECK(next.scratch(32)->id == 0);
+  CHECK(next.scratch(28)->id == 2);  // 64 bytes are more than twice as many
+  CHECK(c.plan.scratch == std::vector<uint64_t>{64, 64, 28});
 }
 
 TEST_CASE("dispatch: bindings are storages and scratch, in whole or in part") {

@@ -2,6 +2,7 @@
 #include "graph/plan_options.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -30,6 +31,12 @@ std::span<const PlanOptionInfo> plan_option_list() {
       {"enable_fusion",
        {kOn, kOff},
        "operators that follow each other become one where there is a kernel for it"},
+      {"scratch_pool",
+       {kOn, kOff},
+       "scratch of one operator serves later ones, too; WEBGPU_NO_SCRATCH_POOL=1 turns it off"},
+      {"adapter_routes",
+       {"auto", "software", "gpu"},
+       "kernels of another kind of adapter than the one there is (see `ptero devices`)"},
       {"sdpa_query_tile",
        {"0", "16", "32"},
        "queries of a tile of attention (sdpa_route=tiles); 0: 32"},
@@ -69,10 +76,21 @@ Status set(PlanOptions& options, std::string_view assignment) {
     options.enable_f16_kv_cache = value == kOn;
   } else if (key == "enable_fusion") {
     options.enable_fusion = value == kOn;
+  } else if (key == "scratch_pool") {
+    options.scratch_pool = value == kOn;
+  } else if (key == "adapter_routes") {
+    options.adapter_routes = value;
   } else {
     options.sdpa_query_tile = value == "16" ? 16 : value == "32" ? 32 : 0;
   }
   return ok_status();
+}
+
+void set_from_environment(PlanOptions& options) {
+  const char* const off = std::getenv("WEBGPU_NO_SCRATCH_POOL");
+  if (off != nullptr && std::string_view(off) != "" && std::string_view(off) != "0") {
+    options.scratch_pool = false;
+  }
 }
 
 std::vector<std::string> unserved(const PlanOptions& options, gpu::FeatureSet features) {

@@ -21,8 +21,10 @@ struct PlanOptions {
   std::string sdpa_route = "auto";
   bool enable_f16_accumulate_gemm = false;
   bool enable_f16_kv_cache = false;
-  bool enable_fusion = true;     // rewrites that make one operator of several
-  uint32_t sdpa_query_tile = 0;  // of attention in tiles; 0: as it comes
+  bool enable_fusion = true;            // rewrites that make one operator of several
+  bool scratch_pool = true;             // scratch of one operator serves later ones, too
+  std::string adapter_routes = "auto";  // or of another kind of adapter: "software", "gpu"
+  uint32_t sdpa_query_tile = 0;         // of attention in tiles; 0: as it comes
 
   bool operator==(const PlanOptions&) const = default;
 };
@@ -36,6 +38,10 @@ std::span<const PlanOptionInfo> plan_option_list();
 
 // "key=value". Errors: invalid_argument, with the keys or the values there are in the sentence.
 Status set(PlanOptions& options, std::string_view assignment);
+
+// Variables of the environment that ask for something: WEBGPU_NO_SCRATCH_POOL=1 is
+// scratch_pool=false. For front ends; what is set by name afterwards wins.
+void set_from_environment(PlanOptions& options);
 
 // A sentence for each option that is on and that a device with these features cannot serve.
 std::vector<std::string> unserved(const PlanOptions& options, gpu::FeatureSet features);

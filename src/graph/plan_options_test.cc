@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "graph/plan_options.h"
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -54,11 +55,28 @@ TEST_CASE("plan options: what is not known is refused with what is") {
   };
   CHECK(error("q4_gem=tile") ==
         "There is no option (q4_gem); there are q4_gemm, sdpa_route, enable_f16_accumulate_gemm, "
-        "enable_f16_kv_cache, enable_fusion, sdpa_query_tile.");
+        "enable_f16_kv_cache, enable_fusion, scratch_pool, adapter_routes, sdpa_query_tile.");
   CHECK(error("sdpa_query_tile=8") == "Value (8) of option sdpa_query_tile is none of 0, 16, 32.");
   CHECK(error("q4_gemm").find("steel_f16_accumulate") != std::string::npos);
   CHECK(error("enable_f16_kv_cache=1").find("false, true") != std::string::npos);
   CHECK(options == PlanOptions{});
+}
+
+TEST_CASE("plan options: the environment turns the pool of scratch off, a name turns it on again") {
+  const auto of_environment = [](const char* value) {
+    value != nullptr ? setenv("WEBGPU_NO_SCRATCH_POOL", value, 1)
+                     : unsetenv("WEBGPU_NO_SCRATCH_POOL");
+    PlanOptions options;
+    set_from_environment(options);
+    return options;
+  };
+  CHECK_FALSE(of_environment("1").scratch_pool);
+  CHECK(of_environment("0").scratch_pool);
+  CHECK(of_environment("").scratch_pool);
+  PlanOptions options = of_environment("1");
+  CHECK(set(options, "scratch_pool=true").ok());
+  CHECK(options.scratch_pool);
+  CHECK(of_environment(nullptr) == PlanOptions{});
 }
 
 TEST_CASE("plan options: what a device without shader-f16 cannot do is said") {

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
+
+#include "base/checked.h"
 
 namespace ptero::graph {
 namespace {
@@ -34,6 +37,29 @@ class Mark {
  private:
   size_t commands_, scratch_, read_, steps_, checks_, device_, grids_;
 };
+
+// Numbers the slots of scratch by their size, the largest first. Slot i of every plan is served by
+// one buffer, so that plans share as much as they can.
+void number_scratch(Plan& plan) {
+  std::vector<uint32_t> order(plan.scratch.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return plan.scratch[a] > plan.scratch[b]; });
+  std::vector<uint64_t> bytes;
+  std::vector<uint32_t> number(order.size());
+  for (const uint32_t slot : order) {
+    number[slot] = static_cast<uint32_t>(bytes.size());
+    bytes.push_back(plan.scratch[slot]);
+  }
+  plan.scratch = std::move(bytes);
+  for (auto& command : plan.commands) {
+    if (auto* dispatch = std::get_if<PlannedDispatch>(&command)) {
+      for (PlannedBinding& binding : dispatch->bindings) {
+        binding.id = binding.is_scratch ? number[binding.id] : binding.id;
+      }
+    }
+  }
+}
 
 }  // namespace
 
@@ -75,11 +101,23 @@ Planner::Planner(const pte::Graph& graph, const MemoryPlan& memory,
 }
 
 Result<std::vector<LiveInput>> Planner::largest_inputs() const {
+  return inputs_of(std::numeric_limits<uint32_t>::max());
+}
+
+Result<std::vector<LiveInput>> Planner::smallest_inputs() const {
+  return inputs_of(1);
+}
+
+Result<std::vector<LiveInput>> Planner::inputs_of(uint32_t most) const {
   std::vector<LiveInput> inputs;
   for (const uint32_t id : graph_.inputs) {
     LiveInput input;
     if (const auto* tensor = std::get_if<pte::GraphTensor>(&graph_.values[id])) {
-      PTERO_ASSIGN_OR_RETURN(input.shape, Shape::from(tensor->dims));
+      std::vector<uint32_t> dims = tensor->dims;
+      for (uint32_t& dim : dims) {
+        dim = std::min(dim, most);
+      }
+      PTERO_ASSIGN_OR_RETURN(input.shape, Shape::from(dims));
     }
     inputs.push_back(input);
   }
@@ -212,6 +250,19 @@ Result<PlannedRun> Planner::find_or_make(Key key, std::span<const LiveInput> inp
   return run;
 }
 
+uint64_t Planner::output_bytes(const Plan& plan) const {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < plan.output_shapes.size(); ++i) {
+    if (const auto* tensor = std::get_if<pte::GraphTensor>(&graph_.values[graph_.outputs[i]])) {
+      bytes +=
+          ceil_div<uint64_t>(
+              plan.output_shapes[i].numel() * pte::element_size(tensor->dtype).value_or(0), 4) *
+          4;
+    }
+  }
+  return bytes;
+}
+
 Status Planner::take_slots(PlannedRun& run, std::span<const int32_t> slots) const {
   for (const uint32_t id : run.plan->device_scalars) {
     const int32_t value = slots[*memory_.slots.slot_of[id]];
@@ -238,6 +289,7 @@ Result<std::shared_ptr<const Plan>> Planner::make(const Plan* after,
                                                   std::span<const std::span<const std::byte>> bytes,
                                                   LiveValues live) {
   auto plan = std::make_shared<Plan>();
+  ScratchPool pool(device_.options.scratch_pool);
   size_t index = 0;
   if (after != nullptr) {
     index = after->next_call;
@@ -256,17 +308,21 @@ Result<std::shared_ptr<const Plan>> Planner::make(const Plan* after,
     const Operator* op = operators_.find(name);
     PTERO_REJECT_IF(op == nullptr, unsupported, "This build does not run operator {}.", name);
     const Mark before(*plan);
-    OpCall call(graph_, index, device_, memory_, bytes, live, *plan);
     ++operator_calls_;
-    const Status status = op->plan(call);
+    const Status status = [&] {
+      OpCall call(graph_, index, device_, memory_, bytes, live, *plan, pool);
+      return op->plan(call);
+    }();
     if (plan->awaits) {
       before.undo(*plan);
+      number_scratch(*plan);
       plan->next_call = index;
       plan->live = std::make_shared<const LiveValues>(std::move(live));
       return std::shared_ptr<const Plan>(std::move(plan));
     }
     PTERO_RETURN_IF_ERROR(status, "while planning operator {} ({})", index, name);
   }
+  number_scratch(*plan);
   const auto on_device = [&](uint32_t id) {
     return live.scalars[id].where == ScalarState::Where::device;
   };

@@ -67,12 +67,18 @@ class Planner {
 
   // The largest inputs that the graph takes.
   Result<std::vector<LiveInput>> largest_inputs() const;
+  // Every dimension 1: what a model of one token a step takes, and what others may refuse to plan.
+  Result<std::vector<LiveInput>> smallest_inputs() const;
+
+  // Of the tensors that a run of this plan gives, each a whole number of words.
+  uint64_t output_bytes(const Plan& plan) const;
 
   // How often an operator function was called, for tests and reports.
   uint64_t operator_calls() const { return operator_calls_; }
   size_t remembered() const { return remembered_.size(); }
 
  private:
+  Result<std::vector<LiveInput>> inputs_of(uint32_t most) const;
   struct Key {
     std::shared_ptr<const Plan> after;  // the segment before; null for the first
     std::vector<Shape> shapes;          // of the inputs; empty ones for SymInts

@@ -38,6 +38,19 @@ const OperatorRegistry& operators() {
       PTERO_ASSIGN_OR_RETURN(const TensorRef x, op.tensor(0));
       return op.set_scalar(x.shape[0]);
     });
+    // [x, y]: through scratch of as many bytes as x has elements times 100 and times 10.
+    ops.add("scratched", [](OpCall& op) -> Status {
+      PTERO_ASSIGN_OR_RETURN(const TensorRef x, op.tensor(0));
+      PTERO_ASSIGN_OR_RETURN(TensorRef y, op.output());
+      PTERO_RETURN_IF_ERROR(op.set_shape(y, x.shape));
+      PTERO_ASSIGN_OR_RETURN(const BufferRef small, op.scratch(x.numel() * 10));
+      PTERO_ASSIGN_OR_RETURN(const BufferRef large, op.scratch(x.numel() * 100));
+      PTERO_RETURN_IF_ERROR(op.dispatch({{&kKernel}, {x, small}, {1, 1, 1}}));
+      PTERO_RETURN_IF_ERROR(op.dispatch({{&kKernel}, {small, large}, {1, 1, 1}}));
+      PTERO_RETURN_IF_ERROR(op.dispatch({{&kKernel}, {large, y}, {1, 1, 1}}));
+      PTERO_REJECT_IF(x.numel() == 7, invalid_argument, "There are seven.");
+      return ok_status();
+    });
     ops.add("view",
             [](OpCall& op) -> Status {
               PTERO_ASSIGN_OR_RETURN(const TensorRef x, op.tensor(0));
@@ -108,6 +121,41 @@ TEST_CASE("planner: dispatches name the storages, at the live shape") {
   CHECK(second.call == 1);
   CHECK(second.kernel.source == &kKernel);
   CHECK(plan->output_shapes == std::vector<Shape>{{3, 4}});
+}
+
+TEST_CASE("planner: calls share scratch, what one call takes is its own, the largest comes first") {
+  GraphBuilder g;
+  uint32_t x = g.input({8});
+  for (int i = 0; i < 5; ++i) {
+    const uint32_t y = g.tensor({8});
+    g.call("scratched", {x, y});
+    x = y;
+  }
+  g.outputs({x});
+  for (const bool pool : {true, false}) {
+    DeviceFacts device = testing::default_device();
+    device.options.scratch_pool = pool;
+    const MemoryPlan memory = plan_memory(g.graph(), operators()).value();
+    Planner planner(g.graph(), memory, operators(), device);
+    const auto inputs = std::vector<LiveInput>{shape({4})};
+    const auto run = planner.plan(inputs);
+    REQUIRE(run.ok());
+    const Plan& plan = *run->plan;
+    CHECK(plan.scratch ==
+          (pool ? std::vector<uint64_t>{400, 40}
+                : std::vector<uint64_t>{400, 400, 400, 400, 400, 40, 40, 40, 40, 40}));
+    REQUIRE(plan.commands.size() == 15);
+    for (size_t i = 0; i < plan.commands.size(); i += 3) {
+      const auto& middle = std::get<PlannedDispatch>(plan.commands[i + 1]);
+      CHECK(plan.scratch[middle.bindings[0].id] == 40);
+      CHECK(plan.scratch[middle.bindings[1].id] == 400);
+      CHECK(std::get<PlannedDispatch>(plan.commands[i]).bindings[1] == middle.bindings[0]);
+      CHECK(std::get<PlannedDispatch>(plan.commands[i + 2]).bindings[0] == middle.bindings[1]);
+    }
+    // A plan that fails leaves nothing behind for the next.
+    CHECK_FALSE(planner.plan(std::vector<LiveInput>{shape({7})}).ok());
+    CHECK(planner.plan(std::vector<LiveInput>{shape({8})})->plan->scratch[0] == 800);
+  }
 }
 
 TEST_CASE("planner: shapes do not leak from one plan into the next") {

@@ -27,9 +27,4 @@ size_t ScratchPool::leased() const {
   return static_cast<size_t>(std::count(leased_.begin(), leased_.end(), true));
 }
 
-void ScratchPool::shrink(size_t count) {
-  slots_.resize(std::min(count, slots_.size()));
-  leased_.resize(slots_.size());
-}
-
 }  // namespace ptero::graph

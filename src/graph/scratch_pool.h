@@ -49,8 +49,6 @@ class ScratchPool {
   // Bytes of each slot.
   std::span<const uint64_t> slots() const { return slots_; }
   size_t leased() const;
-  // Forgets all slots but the first `count`; none of the others is leased.
-  void shrink(size_t count);
 
  private:
   void release(uint32_t slot) { leased_[slot] = false; }

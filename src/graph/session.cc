@@ -30,7 +30,20 @@ Status GraphSession::allocate() {
                              device_.create_buffer(storage.label, storage.bytes, storage.kind));
     }
   }
+  place_scratch();
   return reset();
+}
+
+// What the largest shapes and steps of one token need is allocated now; other shapes may still add
+// to it. Shapes that cannot be planned or do not fit are no error here: they may never be run.
+void GraphSession::place_scratch() {
+  for (const auto& inputs : {planner_.largest_inputs(), planner_.smallest_inputs()}) {
+    const Result<PlannedRun> run =
+        inputs.ok() ? planner_.plan(*inputs) : Result<PlannedRun>(inputs.error());
+    if (run.ok()) {
+      (void)reserve_scratch(*run->plan);
+    }
+  }
 }
 
 // Caches start from their constants, which are zeros in every file of today.
@@ -58,6 +71,10 @@ std::vector<const gpu::Buffer*> GraphSession::caches() const {
     }
   }
   return caches;
+}
+
+BytesByKind GraphSession::planned_bytes() {
+  return graph::planned_bytes(model_->memory(), planner_, model_->facts());
 }
 
 const gpu::Buffer& GraphSession::storage(uint32_t id) const {

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "gpu/device.h"
 #include "gpu/step.h"
+#include "graph/memory_report.h"
 #include "graph/model.h"
 #include "graph/planner.h"
 
@@ -71,6 +72,9 @@ class GraphSession {
   // The caches, in the order of their storages.
   std::vector<const gpu::Buffer*> caches() const;
 
+  // What the model and this session plan to take.
+  BytesByKind planned_bytes();
+
   const GraphModel& model() const { return *model_; }
   const Planner& planner() const { return planner_; }
   // Of the last run that was started, so far: dispatches, and how often it was split to read a
@@ -92,6 +96,7 @@ class GraphSession {
 
   explicit GraphSession(std::shared_ptr<const GraphModel> model, SessionOptions options);
   Status allocate();
+  void place_scratch();
   const gpu::Buffer& storage(uint32_t id) const;
   Status check_buffers(std::span<const RunInput> inputs,
                        std::span<const gpu::Buffer* const> outputs, const Plan& plan) const;

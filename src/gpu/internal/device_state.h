@@ -59,7 +59,7 @@ struct UniformRing {
   uint64_t capacity = 0;
 };
 // One slot: the window that the dynamic offset moves, and the largest Params of a kernel.
-inline constexpr uint64_t kUniformSlot = 512;
+inline constexpr uint64_t kUniformSlot = kUniformSlotBytes;
 
 struct DeviceState : std::enable_shared_from_this<DeviceState> {
   ~DeviceState();

@@ -15,6 +15,7 @@
 #include "ops/attention/attention_split.wgsl.h"
 #include "ops/attention/attention_tiles.wgsl.h"
 #include "ops/attention/attention_weigh.wgsl.h"
+#include "ops/common/adapter_routes.h"
 #include "ops/common/kernel_types.h"
 
 namespace ptero::ops {
@@ -205,12 +206,9 @@ AttentionRoute choose(const OpCall& op, const Attention& attention) {
   if (wanted != AttentionRoute::automatic) {
     return wanted;
   }
-  // A software adapter pays for each barrier.
-  if (op.device().is_software && attention.dim <= kRowsDim) {
-    return AttentionRoute::rows;
-  }
   const bool few = attention.rows == 1 || attention.rows * attention.group <= kFewQueries;
-  return few ? AttentionRoute::split : AttentionRoute::tiles;
+  const Work work = few ? Work::attention_few : Work::attention_many;
+  return wanted_route(route_for(work, op.device()).route);
 }
 
 // Tiles serve everything.

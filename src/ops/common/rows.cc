@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/checked.h"
+#include "ops/common/adapter_routes.h"
 
 namespace ptero::ops {
 
@@ -24,10 +25,11 @@ Result<RowSplit> split_rows(const graph::OpCall& op, uint64_t rows, uint64_t len
   constexpr uint64_t kFewRows = 64;
   constexpr uint64_t kLongRowOfFew = 1024;
   constexpr uint32_t kWideGroup = 256;
-  const uint64_t enough = op.device().is_software ? 64 : stride > 1 ? 8192 : UINT64_MAX;
+  const bool alone = route_for(Work::row_sums, op.device()).route == "thread";
+  const uint64_t enough = alone ? 64 : stride > 1 ? 8192 : UINT64_MAX;
   const gpu::Limits& limits = op.device().limits;
   RowSplit split;
-  const bool few = rows <= kFewRows && stride <= 1 && !op.device().is_software;
+  const bool few = rows <= kFewRows && stride <= 1 && !alone;
   if (length >= (few ? kLongRowOfFew : kLongRow) &&
       limits.max_invocations_per_workgroup >= kWideGroup &&
       limits.max_workgroup_size_x >= kWideGroup) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "ops/common/adapter_routes.h"
 #include "ops/norm/rms_norm.wgsl.h"
 
 namespace ptero::ops {
@@ -12,7 +13,7 @@ namespace {
 
 // The threads of one row in a workgroup of its own, or several rows of one thread each.
 RowSplit threads_of_row(const graph::DeviceFacts& device, uint64_t rows, uint64_t loads) {
-  if (device.is_software) {
+  if (route_for(Work::row_sums, device).route == "thread") {
     // A row a thread needs no sums over threads. One row is shared by as many threads as run in
     // step, which need no barrier.
     constexpr uint64_t kManyRows = 16;

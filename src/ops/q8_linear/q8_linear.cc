@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "graph/op_call.h"
 #include "graph/operator.h"
+#include "ops/common/adapter_routes.h"
 #include "ops/common/kernel_types.h"
 #include "ops/common/rows.h"
 #include "ops/q8_linear/q8_linear.wgsl.h"
@@ -109,7 +110,7 @@ Status dispatch_q8_linear(OpCall& op, Q8Linear what) {
   PTERO_ASSIGN_OR_RETURN(const ElementType scale_type, element_type(what.scales));
   PTERO_ASSIGN_OR_RETURN(const ElementType bias_type,
                          element_type(what.bias.value_or(what.scales)));
-  const bool packed_dot = op.device().features.contains(gpu::Feature::packed_dot);
+  const bool packed_dot = route_for(Work::q8_products, op.device()).route == "packed";
   gpu::KernelKey key{
       .source = &wgsl::kQ8Linear,
       .prelude = fmt::format("{}alias S = {};\nalias B = {};\n{}", type.alias(), scale_type.name,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "ops/common/adapter_routes.h"
 #include "ops/common/kernel_types.h"
 #include "ops/common/rows.h"
 #include "ops/quant_linear/dot_tile.wgsl.h"
@@ -69,7 +70,7 @@ bool takes_dot_products(const Dq8caLinear& layer, const Q4Shape& shape,
   const uint64_t groups = ceil_div(shape.k, shape.group);
   const uint64_t largest = std::max({linear.x.bytes(), linear.weight.bytes(), linear.scales.bytes(),
                                      layer.sums.bytes(), linear.y.bytes()});
-  return device.features.contains(gpu::Feature::packed_dot) &&
+  return route_for(Work::q8_products, device).route == "packed" &&
          is_tiled(choose_q4_route(shape, device).kernel) &&
          (shape.group % 32 == 0 || shape.group >= shape.k) &&
          layer.sums.dtype == pte::GraphDtype::int32 && sums.rank() == 2 && sums[0] >= groups &&

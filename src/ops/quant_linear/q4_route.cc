@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/checked.h"
+#include "ops/common/adapter_routes.h"
 #include "ops/quant_linear/q4_linear.h"
 
 namespace ptero::ops {
@@ -45,7 +46,7 @@ Q4Route gemv_route(const Q4Shape& shape, const graph::DeviceFacts& device) {
                                    device.limits.max_workgroup_size_x))) {
     route.threads /= 2;
   }
-  route.subgroups = device.features.contains(gpu::Feature::subgroups);
+  route.subgroups = route_for(Work::q4_few_rows, device).route == "gemv_subgroup";
   return route;
 }
 
@@ -97,17 +98,22 @@ Q4Route choose_q4_route(const Q4Shape& shape, const graph::DeviceFacts& device) 
     }
     return kernel == Q4Kernel::column ? column_route(shape) : Q4Route{};
   }
-  if (device.is_software) {
+  // A file in single precision gets single precision, unless somebody asks for less.
+  const Work work = shape.m <= kFewRows ? Work::q4_few_rows
+                    : shape.half        ? Work::q4_many_half_rows
+                                        : Work::q4_many_rows;
+  const std::string_view route = route_for(work, device).route;
+  if (route == "column") {
     return column_route(shape);
   }
-  if (shape.m <= kFewRows) {
+  if (work == Work::q4_few_rows) {
     return gemv_route(shape, device);
   }
-  // A file in single precision gets single precision, unless somebody asks for less.
-  return tiled_route(shape, device,
-                     device.options.enable_f16_accumulate_gemm ? Q4Kernel::steel_f16_accumulate
-                     : shape.half                              ? Q4Kernel::steel_f16_packed
-                                                               : Q4Kernel::steel);
+  const auto tiled =
+      static_cast<Q4Kernel>(std::find(kNames.begin(), kNames.end(), route) - kNames.begin());
+  return tiled_route(
+      shape, device,
+      device.options.enable_f16_accumulate_gemm ? Q4Kernel::steel_f16_accumulate : tiled);
 }
 
 }  // namespace ptero::ops
