@@ -56,6 +56,9 @@ Status print_memory(const inspect::LoadedProgram& file, const InspectFlags& flag
   for (size_t i = 0; i < file.program.plans.size(); ++i) {
     const std::string& name = file.program.plans[i].name;
     graph::BytesByKind planned = {};
+    if (file.delegates[i].empty()) {
+      continue;  // a number about the model
+    }
     for (const inspect::LoadedDelegate& delegate : file.delegates[i]) {
       PTERO_REJECT_IF(!delegate.graph, unsupported,
                       "Method ({}) has a delegate of another backend, whose memory is not known.",

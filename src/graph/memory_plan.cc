@@ -120,13 +120,19 @@ class Builder {
     }
   }
 
+  // Passes leave values behind that nothing names any more.
+  bool is_used(uint32_t id) const {
+    return uses_[id] > 0 ||
+           std::find(graph_.inputs.begin(), graph_.inputs.end(), id) != graph_.inputs.end();
+  }
+
   Status place_tensors() {
     plan_.storage_of.resize(graph_.values.size());
     std::map<std::string, uint32_t> by_key;
     std::map<uint32_t, uint32_t> by_memory_id;
     for (uint32_t id = 0; id < graph_.values.size(); ++id) {
       const GraphTensor* value = tensor(id);
-      if (value == nullptr) {
+      if (value == nullptr || !is_used(id)) {
         continue;
       }
       PTERO_ASSIGN_OR_RETURN(const uint64_t bytes, pte::tensor_bytes(value->dtype, value->dims),

@@ -26,6 +26,7 @@ struct Storage {
 };
 
 // The rules, in order:
+// - A tensor that no call names and that is neither input nor output has no storage.
 // - A tensor with a constant takes it before any memory id. Constants with the same bytes (one
 //   named key) share a storage, unless an operator writes into one: each KV cache is its own, and
 //   lives as long as the session.
@@ -39,7 +40,7 @@ struct Storage {
 // A value is written in place by an operator that says so, and by a call that produces it although
 // it has contents: it is a constant, a graph input, or an earlier call produced it.
 struct MemoryPlan {
-  std::vector<std::optional<uint32_t>> storage_of;  // by value id; none: not a tensor
+  std::vector<std::optional<uint32_t>> storage_of;  // by value id; none: no tensor, or unused
   std::vector<Storage> storages;
   std::vector<bool> aliases;  // by operator call: its output is its input, nothing to copy
   SlotTable slots;
