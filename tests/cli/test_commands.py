@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a person sees at the command line: facts, one clear sentence for bad input, exit statuses."""
 
+import json
 import subprocess
 import sys
 
@@ -39,6 +40,18 @@ def test_devices_lists_fast_paths_and_why_not(ptero):
     assert "CPU runtime" in text
 
 
+def test_devices_says_which_kernels_and_why(ptero):
+    _, report = ptero.json("devices")
+    routes = {route["work"]: route for route in report["adapters"][0]["routes"]}
+    assert routes["4-bit linear, 1 to 16 rows"]["route"] == "column"
+    assert "barriers" in routes["attention, few queries"]["why"]
+    assert routes["products of int8"]["route"] == "packed"
+    _, report = ptero.json("devices", "--disable", "packed-dot")
+    routes = {route["work"]: route["route"] for route in report["adapters"][0]["routes"]}
+    assert routes["products of int8"] == "plain"
+    assert "sums over rows" in ptero("devices").stdout
+
+
 def test_an_off_switch_shows_in_the_fast_paths(ptero):
     _, report = ptero.json("devices", "--disable", "subgroups,immediates")
     missing = {path["name"]: path["missing"] for path in report["adapters"][0]["fast_paths"]}
@@ -67,6 +80,7 @@ def test_help_lists_the_options_of_planning(ptero, command):
     text = ptero(command, "--help").stdout
     for words in ["--option", "q4_gemm=auto|", "steel_f16_packed", "sdpa_route=auto|",
                   "enable_f16_accumulate_gemm=false|true", "enable_f16_kv_cache=false|true",
+                  "enable_fusion=true|", "scratch_pool=true|", "adapter_routes=auto|software|gpu",
                   "sdpa_query_tile=0|"]:
         assert words in text
 
@@ -74,6 +88,9 @@ def test_help_lists_the_options_of_planning(ptero, command):
 @pytest.mark.parametrize("option, words", [
     ("q4_gem=tile", "enable_f16_kv_cache"),
     ("q4_gemm=fast", "steel_f16_accumulate"),
+    ("sdpa_query_tile=8", "0, 16, 32"),
+    ("adapter_routes=tpu", "auto, software, gpu"),
+    ("scratch_pool=perhaps", "true, false"),
 ])
 def test_an_unknown_option_is_refused_with_those_there_are(ptero, option, words):
     models = ROOT / "testdata" / "models"
@@ -94,6 +111,36 @@ def test_wrong_usage_gets_one_sentence_and_a_status(ptero, arguments, status, wo
     result = ptero(*arguments)
     assert result.returncode == status
     assert words in sentence(result)
+
+
+KINDS = ["weights", "cache", "activations", "scratch", "staging", "uniforms", "other", "total"]
+LLAMA = ROOT / "testdata" / "models" / "llama" / "llama_4w.pte"
+
+
+def test_inspect_plans_memory_without_an_adapter(ptero_without_adapter):
+    def planned(*options):
+        result = ptero_without_adapter("inspect", "--memory", "--json", LLAMA, *options)
+        assert result.returncode == 0, result.stderr
+        (method,) = json.loads(result.stdout)["methods"]
+        assert method["name"] == "forward"
+        assert list(method["planned"]) == KINDS
+        assert method["planned"]["total"] == sum(method["planned"][kind] for kind in KINDS[:-1])
+        return method["planned"]
+    plain = planned()
+    assert min(plain["weights"], plain["cache"], plain["activations"]) > 0
+    halved = planned("--option", "enable_f16_kv_cache")
+    assert 2 * halved["cache"] == plain["cache"]
+    scores = ["--option", "sdpa_route=materialized"]
+    assert planned(*scores)["scratch"] < planned(*scores, "--option", "scratch_pool=false")["scratch"]
+
+    text = ptero_without_adapter("inspect", "--memory", LLAMA).stdout
+    assert text.startswith("method forward")
+    assert all(f"  {kind} " in text for kind in KINDS[:-1])
+    wrong = ptero_without_adapter("inspect", "--memory", LLAMA, "--option", "pool=1")
+    assert wrong.returncode == 2
+    assert "scratch_pool" in sentence(wrong)
+    assert ptero_without_adapter("inspect", LLAMA, "--option", "scratch_pool=false").returncode == 2
+    assert ptero_without_adapter("inspect", "--memory", "--ops", LLAMA).returncode == 2
 
 
 def test_a_machine_without_adapter_is_told_what_to_install(ptero_without_adapter):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Test models through `ptero verify` and `ptero run`: PyTorch's numbers on both adapters."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -142,6 +143,64 @@ def test_run_compares_writes_and_repeats(ptero, tmp_path):
     assert "ptero: " in wrong.stderr
     assert ptero("run", path).returncode == 2
     assert ptero("run", path, "--method", "backward").returncode == 2
+
+
+@pytest.mark.parametrize("off", ["", "shader-f16", "subgroups", "subgroup-matrix"])
+def test_every_route_with_each_feature_off(ptero, off):
+    """Kernels of GPUs run here as those of software adapters do, whatever is switched off."""
+    flags = ["--disable", off] if off else []
+    routes = [("adapter_routes=gpu", "linear"), ("adapter_routes=gpu", "llama"),
+              ("adapter_routes=gpu", "sdpa"), ("adapter_routes=gpu", "norm"),
+              ("adapter_routes=software", "linear"), ("adapter_routes=software", "llama"),
+              ("adapter_routes=software", "sdpa"), ("adapter_routes=software", "norm")]
+    routes += [(f"q4_gemm={name}", "4w") for name in ("any", "column", "tile", "steel")]
+    routes += [(f"q4_gemm={name}", "4w_half") for name in ("steel_f16", "steel_f16_packed")]
+    routes += [(f"sdpa_route={name}", models) for models in ("sdpa", "llama", "qwen")
+               for name in ("rows", "split", "tiles", "materialized")]
+    routes += [("sdpa_route=tiles --option sdpa_query_tile=16", "sdpa")]
+    for option, models in routes:
+        _, results = verify(ptero, MANIFEST, "--filter", models, "--option", *option.split(),
+                            *flags)
+        assert results, models
+        assert not failures(results), option
+
+
+def run_llama(ptero, path, *flags, **variables):
+    inputs, _ = arguments_of(MODELS["llama_8da4w"]["sequences"][0]["steps"][0])
+    model = MANIFEST.parent / MODELS["llama_8da4w"]["pte"]
+    result = ptero("run", model, *inputs, "--output", path, "--repeat", "2", "--memory-json",
+                   *flags, **variables)
+    assert result.returncode == 0, result.stderr
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith("{")]
+    return hashlib.sha256(path.read_bytes()).hexdigest(), json.loads(line)
+
+
+@pytest.mark.parametrize("flags", [
+    [], ["--option", "sdpa_route=materialized"], ["--option", "adapter_routes=gpu"],
+], ids=["as chosen", "all scores", "kernels of GPUs"])
+def test_sharing_scratch_changes_no_bit_and_takes_less(ptero, tmp_path, flags):
+    shared, memory = run_llama(ptero, tmp_path / "a.npy", *flags)
+    apart, more = run_llama(ptero, tmp_path / "b.npy", *flags, WEBGPU_NO_SCRATCH_POOL="1")
+    named, same = run_llama(ptero, tmp_path / "c.npy", *flags, "--option", "scratch_pool=false")
+    again, less = run_llama(ptero, tmp_path / "d.npy", *flags, "--option", "scratch_pool=true",
+                            WEBGPU_NO_SCRATCH_POOL="1")
+    assert shared == apart == named == again
+    assert memory["scratch"]["allocated"] < more["scratch"]["allocated"]
+    assert same["scratch"] == more["scratch"]
+    assert less["scratch"] == memory["scratch"]
+
+
+def test_run_tells_what_memory_is_for(ptero, tmp_path):
+    _, memory = run_llama(ptero, tmp_path / "y.npy")
+    for kind in ("weights", "cache", "activations", "scratch"):
+        assert 0 < memory[kind]["planned"] <= memory[kind]["allocated"] <= memory[kind]["peak"]
+    assert memory["cache"]["planned"] == memory["cache"]["allocated"]
+    total = memory.pop("total")
+    assert total["allocated"] == sum(kind["allocated"] for kind in memory.values())
+    assert total["allocated"] <= total["peak"]
+    inputs, _ = arguments_of(MODELS["add_alpha"]["sequences"][0]["steps"][0])
+    text = ptero("run", MANIFEST.parent / MODELS["add_alpha"]["pte"], *inputs, "--memory").stdout
+    assert "at most" in text and "  activations " in text
 
 
 def external(name):

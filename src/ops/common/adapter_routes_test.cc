@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ops/common/adapter_routes.h"
+
+#include <set>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "ops/common/one_op_fixture.h"
+
+namespace ptero::ops {
+namespace {
+
+using gpu::Feature;
+using pte::GraphDtype;
+
+graph::DeviceFacts adapter(bool software, gpu::FeatureSet features, uint32_t threads) {
+  graph::DeviceFacts facts = OneOpFixture().device;
+  facts.is_software = software;
+  facts.features = features;
+  facts.limits.max_invocations_per_workgroup = threads;
+  facts.limits.max_workgroup_size_x = threads;
+  return facts;
+}
+
+TEST_CASE("adapter routes: each work has a row for every adapter, and each row is somebody's") {
+  std::set<const AdapterRoute*> taken;
+  for (const bool software : {false, true}) {
+    for (const gpu::FeatureSet features :
+         {gpu::FeatureSet{}, gpu::FeatureSet{Feature::subgroups},
+          gpu::FeatureSet{Feature::shader_f16}, gpu::FeatureSet::all()}) {
+      for (const uint32_t threads : {64, 256}) {
+        for (size_t work = 0; work < kWorkCount; ++work) {
+          const AdapterRoute& route =
+              route_for(static_cast<Work>(work), adapter(software, features, threads));
+          CHECK(static_cast<size_t>(route.work) == work);
+          CHECK_FALSE(route.why.empty());
+          taken.insert(&route);
+        }
+      }
+    }
+  }
+  CHECK(taken.size() == adapter_routes().size());
+}
+
+// The kernels of an operator on an adapter, in their order.
+std::string kernels(OneOpFixture& op, const graph::DeviceFacts& facts, std::string name,
+                    std::vector<uint32_t> args) {
+  op.device = facts;
+  const auto plan = op.plan(std::move(name), std::move(args));
+  REQUIRE(plan.ok());
+  std::string names;
+  for (size_t i = 0; i < (*plan)->dispatches(); ++i) {
+    names += (i == 0 ? "" : " ") + std::string(dispatch_at(**plan, i).kernel.source->name);
+  }
+  return names;
+}
+
+std::string linear(const graph::DeviceFacts& facts, uint32_t rows,
+                   GraphDtype type = GraphDtype::float32) {
+  OneOpFixture op;
+  const uint32_t x = op.input({rows, 256}, type);
+  const uint32_t weight = op.input({512, 128}, GraphDtype::uint8);
+  const uint32_t scales = op.input({8, 512}, type);
+  return kernels(
+      op, facts, "et_vk.linear_q4gsw.default",
+      {x, weight, scales, op.value(int64_t{32}), op.null(), op.output({rows, 512}, type)});
+}
+
+TEST_CASE("adapter routes: planning does what the table says") {
+  const auto route_of = [](Work work, const graph::DeviceFacts& facts) {
+    return std::string(route_for(work, facts).route);
+  };
+  for (const bool software : {false, true}) {
+    for (const gpu::FeatureSet features :
+         {gpu::FeatureSet{}, gpu::FeatureSet{Feature::subgroups},
+          gpu::FeatureSet{Feature::shader_f16}, gpu::FeatureSet::all()}) {
+      for (const uint32_t threads : {64, 256}) {
+        CAPTURE(software);
+        CAPTURE(features.bits());
+        CAPTURE(threads);
+        const graph::DeviceFacts facts = adapter(software, features, threads);
+        CHECK(linear(facts, 1) == "q4_" + route_of(Work::q4_few_rows, facts));
+        const std::string many = route_of(Work::q4_many_rows, facts);
+        CHECK(linear(facts, 40) == (many == "column" ? "q4_column_rows" : "q4_" + many));
+        const std::string half = route_of(Work::q4_many_half_rows, facts);
+        CHECK(linear(facts, 40, GraphDtype::float16) == (half == "column" ? "q4_column_rows"
+                                                         : half == "steel_f16_packed"
+                                                             ? "q4_steel_packed"
+                                                             : "q4_" + half));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ptero::ops
