@@ -48,7 +48,8 @@ nlohmann::ordered_json to_json(const graph::MemoryReport& report) {
     json[std::string(kind_name(kind))] =
         entry(report.planned[kind], report.allocated[kind], report.peak[kind]);
   }
-  json["total"] = entry(graph::sum(report.planned), graph::sum(report.allocated), report.peak_of_all);
+  json["total"] =
+      entry(graph::sum(report.planned), graph::sum(report.allocated), report.peak_of_all);
   return json;
 }
 

@@ -75,6 +75,28 @@ TEST_CASE("memory: each kind by what it is for") {
   CHECK(planned_bytes(two_calls().graph(), operators(), {}, device).value() == *other);
 }
 
+// Passes leave such values behind.
+TEST_CASE("memory: what nothing names takes none, inputs and outputs do") {
+  GraphBuilder g = two_calls();
+  const auto before = planned_bytes(g.graph(), operators(), {}, testing::default_device());
+  g.constant("left over", {1000});
+  g.tensor({2000});
+  CHECK(planned_bytes(g.graph(), operators(), {}, testing::default_device()).value() == *before);
+  g.input({6});
+  const auto after = planned_bytes(g.graph(), operators(), {}, testing::default_device());
+  CHECK(sum(*after) == sum(*before) + 24);
+  std::vector<uint32_t> outputs = g.graph().outputs;
+  outputs.push_back(g.tensor({7}));
+  g.outputs(outputs);
+  const MemoryPlan memory = plan_memory(g.graph(), operators()).value();
+  CHECK(memory.storage_of[outputs.back()].has_value());
+  for (const pte::OperatorCall& call : g.graph().chain) {
+    for (const uint32_t arg : call.args) {
+      CHECK(memory.storage_of[arg].has_value());
+    }
+  }
+}
+
 TEST_CASE("memory: graphs that run one after the other share parameters and staging") {
   const BytesByKind a = {1, 2, 3, 4, 50, 6, 7};
   const BytesByKind b = {10, 20, 30, 40, 5, 60, 70};
