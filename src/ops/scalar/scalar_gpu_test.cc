@@ -151,6 +151,7 @@ TEST_CASE("a start from an intermediate tensor: no split, and out of range is an
   }
   RunInput tables = host(values);
   tables.live.shape = {8, 3};
+  const uint64_t calls = session->planner().operator_calls();
   for (const int32_t at : {0, 3, 1, 3, 0}) {
     const std::vector<int32_t> index_values = {at};
     const auto outputs = must(session->run(std::vector{tables, host(index_values)}));
@@ -159,7 +160,8 @@ TEST_CASE("a start from an intermediate tensor: no split, and out of range is an
           std::vector<int32_t>{first, first + 1, first + 2, first + 3, first + 4, first + 5});
     CHECK(session->last_splits() == 0);
   }
-  CHECK(session->planner().operator_calls() == 4);
+  CHECK(session->planner().operator_calls() ==
+        calls);  // the plan of the largest shapes, made then, serves all
   for (const int32_t at : {4, -1}) {
     const std::vector<int32_t> index_values = {at};
     const auto outputs = gpu::wait_for(session->run(std::vector{tables, host(index_values)}));
