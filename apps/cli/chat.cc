@@ -134,13 +134,6 @@ class Chat {
   }
 
   Result<std::vector<uint32_t>> tokens() const {
-    if (!model_->chat_template()) {
-      std::string text;
-      for (const text::ChatMessage& message : with_system()) {
-        text += message.content + "\n";
-      }
-      return model_->tokenizer()->encode(text);
-    }
     return chat_tokens(*model_, with_system(), flags_.template_kwargs);
   }
 

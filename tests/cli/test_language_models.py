@@ -67,7 +67,7 @@ def test_text_goes_in_and_comes_out(ptero, model, tmp_path):
     (["-p", "a", "--temp", "-1"], "temperature"),
     (["-p", "a", "--top-p", "7"], "Value (7) of top-p"),
     (["-p", "a", "-n", "0"], "-n (0)"),
-    (["-p", "a", "--logit-bias", "7"], "--logit-bias (7)"),
+    (["-p", "a", "--logit-bias", "7"], "Logit bias (7)"),
     (["-f", "/nonexistent"], "/nonexistent"),
     (["-p", "a", "--tokenizer", "/nonexistent"], "/nonexistent"),
     (["-p", "a", "--tokenizer", "{garbage}"], "{garbage}"),
