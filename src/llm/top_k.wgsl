@@ -117,6 +117,11 @@ fn main(@builtin(local_invocation_index) lane: u32) {
     }
     found[3] = bitcast<u32>(sum);
     state = vec3u(0u, p.k, 0u);
+    found[kHeader] = found[0];
+    found[kHeader + 1u] = found[2];
+  }
+  if (p.k == 1u) {
+    return;  // the largest is all
   }
 
   for (var shift = 24u; shift < 32u; shift -= 8u) {
