@@ -167,7 +167,7 @@ class Bench {
       return !interrupted();
     };
     options.on_prompt = [&](size_t done, size_t total) {
-      return step(fmt::format("prompt {} of {}", done, total));
+      return step(fmt::format("prompt {} of {} submitted", done, total));
     };
     size_t token = 0;
     options.on_token = [&](const llm::TokenEvent&) {

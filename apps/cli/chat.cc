@@ -59,6 +59,9 @@ class Chat {
       }
       messages_.push_back({"user", *line});
       PTERO_RETURN_IF_ERROR(answer());
+      if (std::ferror(stdout) != 0) {
+        break;  // nobody reads the answers
+      }
     }
     return ok_status();
   }
