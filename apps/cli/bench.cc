@@ -56,6 +56,12 @@ llm::GenerationOptions greedy(uint32_t count) {
   return options;
 }
 
+enum class Run : uint8_t {
+  warm_up,  // compiles and plans
+  timed,    // by the host's clock
+  stamped,  // by the GPU's, with a time stamp before and after every pass
+};
+
 class Bench {
  public:
   Bench(const BenchFlags& flags, std::shared_ptr<const llm::Model> model, Trace& trace)
@@ -63,7 +69,7 @@ class Bench {
         model_(std::move(model)),
         device_(model_->device()),
         trace_(trace),
-        times_passes_(device_.features().contains(gpu::Feature::timestamps)) {}
+        has_stamps_(device_.features().contains(gpu::Feature::timestamps)) {}
 
   // One row; what fails is written into it, and the others go on.
   BenchRow measure(uint32_t depth, uint32_t prompt, uint32_t answer) {
@@ -88,11 +94,11 @@ class Bench {
     for (const bool of_prompt : {true, false}) {
       const std::string test =
           of_prompt ? fmt::format("pp{}", prompt) : fmt::format("tg{}", kAnswer);
-      for (const bool counts : {false, true}) {  // once to compile
+      for (const Run purpose : {Run::warm_up, Run::stamped}) {
         PTERO_RETURN_IF_ERROR(session->rewind(0));
         session->method().clear_kernel_times();
         PTERO_RETURN_IF_ERROR(run(*session, "profiled " + test, of_prompt ? prompt : 1,
-                                  of_prompt ? 1 : kAnswer, counts));
+                                  of_prompt ? 1 : kAnswer, purpose));
       }
       profiles.push_back(
           make_profile(test, session->method().kernel_times(), of_prompt ? prompt : kAnswer));
@@ -105,44 +111,45 @@ class Bench {
     PTERO_ASSIGN_OR_RETURN(const auto session, llm::Session::create(model_));
     // Once to compile and plan; its logits are checked for NaN by the sampler, and a GPU error
     // shows in its readbacks.
-    PTERO_RETURN_IF_ERROR(once(*session, row, depth, prompt, std::min(answer, 4u), false));
+    PTERO_RETURN_IF_ERROR(once(*session, row, depth, prompt, std::min(answer, 4u), Run::warm_up));
     for (uint32_t i = 0; i < flags_.repeat; ++i) {
-      PTERO_RETURN_IF_ERROR(once(*session, row, depth, prompt, answer, true));
+      PTERO_RETURN_IF_ERROR(once(*session, row, depth, prompt, answer, Run::timed));
     }
-    return ok_status();
+    // Time stamps cost a fast GPU a fifth of its speed: they get a repetition of their own.
+    return has_stamps_ ? once(*session, row, depth, prompt, answer, Run::stamped) : ok_status();
   }
 
   Status once(llm::Session& session, BenchRow& row, uint32_t depth, uint32_t prompt,
-              uint32_t answer, bool counts) {
+              uint32_t answer, Run purpose) {
     PTERO_RETURN_IF_ERROR(session.rewind(0));
     if (depth > 0) {
-      PTERO_RETURN_IF_ERROR(run(session, "depth", depth, 1, false));
+      PTERO_RETURN_IF_ERROR(run(session, "depth", depth, 1, Run::warm_up));
     }
     const gpu::DeviceStats before = device_.stats();
     const uint64_t calls = session.method().operator_calls();
     const double cpu = cpu_seconds();
     PTERO_ASSIGN_OR_RETURN(const Measured measured,
                            run(session, row.test, depth + (prompt > 0 ? prompt : 1),
-                               prompt > 0 ? 1 : answer + 1, counts));
-    if (!counts) {
+                               prompt > 0 ? 1 : answer + 1, purpose));
+    // The token that an answer starts from is computed like the others.
+    const double tokens = prompt > 0 ? prompt : answer + 1;
+    if (purpose == Run::stamped) {
+      row.gpu_seconds = measured.gpu_seconds / tokens;
+    }
+    if (purpose != Run::timed) {
       return ok_status();
     }
     const gpu::DeviceStats& after = measured.stats;
     row.rates.push_back(prompt > 0 ? prompt / measured.result.prompt_time.count()
                                    : answer / measured.result.decode_time.count());
     row.first_token.push_back(measured.result.prompt_time.count());
-    // The token that an answer starts from is computed like the others.
-    const double share =
-        1.0 / ((prompt > 0 ? prompt : answer + 1) * static_cast<double>(flags_.repeat));
+    const double share = 1 / (tokens * flags_.repeat);
     row.cpu_seconds += (measured.cpu_seconds - cpu) * share;
     row.dispatches += static_cast<double>(after.dispatches - before.dispatches) * share;
     row.submits += static_cast<double>(after.submits - before.submits) * share;
     row.operator_calls += static_cast<double>(session.method().operator_calls() - calls) * share;
     row.bytes_read_back +=
         static_cast<double>(after.bytes_read_back - before.bytes_read_back) * share;
-    if (times_passes_) {
-      row.gpu_seconds = row.gpu_seconds.value_or(0) + measured.gpu_seconds * share;
-    }
     return ok_status();
   }
 
@@ -153,14 +160,14 @@ class Bench {
     double gpu_seconds = 0;
   };
 
-  // Feeds `fed` tokens in all and generates `count`. What counts is timed and traced.
+  // Feeds `fed` tokens in all and generates `count`. All but a warm-up is traced.
   Result<Measured> run(llm::Session& session, const std::string& name, uint32_t fed, uint32_t count,
-                       bool counts) {
+                       Run purpose) {
     llm::GenerationOptions options = greedy(count);
     Trace::Clock::time_point begin;
     Trace::Clock::time_point last;
     const auto step = [&](std::string what) {
-      if (counts) {
+      if (purpose != Run::warm_up) {
         const auto now = Trace::Clock::now();
         trace_.add(Trace::Track::steps, std::move(what), std::exchange(last, now), now);
       }
@@ -173,7 +180,7 @@ class Bench {
     options.on_token = [&](const llm::TokenEvent&) {
       return step(fmt::format("token {}", ++token));
     };
-    if (counts && times_passes_) {
+    if (purpose == Run::stamped) {
       PTERO_RETURN_IF_ERROR(gpu::start_pass_times(device_));
     }
     begin = last = Trace::Clock::now();
@@ -187,11 +194,11 @@ class Bench {
     measured.stats = device_.stats();
     measured.cpu_seconds = cpu_seconds();
     PTERO_REJECT_IF(interrupted(), cancelled, "Interrupted.");
-    if (!counts) {
-      return measured;
+    if (purpose != Run::warm_up) {
+      trace_.add(Trace::Track::rows, purpose == Run::stamped ? name + " with time stamps" : name,
+                 begin, end);
     }
-    trace_.add(Trace::Track::rows, name, begin, end);
-    if (times_passes_) {
+    if (purpose == Run::stamped) {
       PTERO_ASSIGN_OR_RETURN(const std::vector<gpu::PassTime> times,
                              gpu::wait_for(gpu::take_pass_times(device_)));
       for (const gpu::PassTime& time : times) {
@@ -206,7 +213,7 @@ class Bench {
   std::shared_ptr<const llm::Model> model_;
   gpu::Device device_;
   Trace& trace_;
-  bool times_passes_;
+  bool has_stamps_;
 };
 
 Result<bool> bench(const BenchFlags& flags) {

@@ -62,6 +62,7 @@ void print_markdown(const BenchReport& report) {
         1e3 * mean(row.first_token), row.cpu_seconds, row.dispatches, row.submits,
         row.operator_calls, row.bytes_read_back);
   }
+  fmt::print("\nGPU time is from one more repetition, with time stamps around every pass.\n");
   for (const BenchProfile& profile : report.profiles) {
     double total = 0;
     for (const KernelShare& kernel : profile.kernels) {

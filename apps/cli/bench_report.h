@@ -17,7 +17,8 @@ struct BenchRow {
   std::string failure;              // empty: it ran
   std::vector<double> rates;        // tokens per second, one a repetition
   std::vector<double> first_token;  // seconds from the prompt to it, one a repetition
-  // Seconds in which the GPU worked, per token; none without time stamps.
+  // Seconds in which the GPU worked, per token, from a repetition of its own with time stamps; none
+  // without them.
   std::optional<double> gpu_seconds;
   // Per token, as the ones below. Seconds of the process on all cores.
   double cpu_seconds = 0;

@@ -241,8 +241,9 @@ def test_bench_traces_rows_steps_and_kernels(ptero, model, tmp_path):
         return [event for event in events if event["ph"] == "X"
                 and names[event["pid"], event["tid"]] == name]
     rows = track("load and rows")
-    assert [event["name"] for event in rows] == ["load", "pp8", "pp8", "tg4", "tg4"]
-    assert [event["name"] for event in track("prompt and tokens")].count("token 5") == 2
+    assert [event["name"] for event in rows] == [
+        "load", "pp8", "pp8", "pp8 with time stamps", "tg4", "tg4", "tg4 with time stamps"]
+    assert [event["name"] for event in track("prompt and tokens")].count("token 5") == 3
     assert len(track("compute passes")) > 10 and not track("kernels (profiled)")
     for event in events:
         if event["ph"] == "X":
