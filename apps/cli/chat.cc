@@ -59,6 +59,9 @@ class Chat {
       }
       messages_.push_back({"user", *line});
       PTERO_RETURN_IF_ERROR(answer());
+      if (std::ferror(stdout) != 0) {
+        break;  // nobody reads the answers
+      }
     }
     return ok_status();
   }
@@ -134,13 +137,6 @@ class Chat {
   }
 
   Result<std::vector<uint32_t>> tokens() const {
-    if (!model_->chat_template()) {
-      std::string text;
-      for (const text::ChatMessage& message : with_system()) {
-        text += message.content + "\n";
-      }
-      return model_->tokenizer()->encode(text);
-    }
     return chat_tokens(*model_, with_system(), flags_.template_kwargs);
   }
 

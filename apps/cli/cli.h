@@ -28,6 +28,8 @@ struct GpuFlags {
   std::vector<std::string> disabled;  // --disable, PTERO_DISABLE
   bool no_robustness = false;
   uint64_t max_binding = 0;          // --max-binding; 0: the adapter's
+  uint64_t max_buffer = 0;           // --max-buffer; 0: the adapter's
+  std::string fault;                 // --inject-fault, for tests
   std::vector<std::string> options;  // --option key=value
 };
 void add_gpu_flags(CLI::App& command, GpuFlags& flags);

@@ -2,7 +2,6 @@
 #include "cli/language_model.h"
 
 #include <atomic>
-#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <random>
@@ -12,6 +11,7 @@
 
 #include "cli/program_file.h"
 #include "cli/text_file.h"
+#include "llm/chat.h"
 
 namespace ptero::cli {
 namespace {
@@ -24,27 +24,6 @@ void on_interrupt(int signal) {
     std::raise(signal);
   }
   interrupt_flag = 1;
-}
-
-// "29905-100" or "29905+1.5"; llama.cpp's form. "29905-inf" forbids.
-Result<std::pair<uint32_t, double>> parse_bias(const std::string& text) {
-  const size_t sign = text.find_first_of("+-");
-  uint32_t id = 0;
-  const char* const begin = text.data();
-  if (sign != std::string::npos) {
-    const auto [end, error] = std::from_chars(begin, begin + sign, id);
-    if (error == std::errc() && end == begin + sign) {
-      const std::string number = text.substr(text[sign] == '+' ? sign + 1 : sign);
-      char* stop = nullptr;
-      const double bias = std::strtod(number.c_str(), &stop);
-      if (!number.empty() && *stop == '\0') {
-        return std::pair(id, bias);
-      }
-    }
-  }
-  return make_error(ErrorCode::invalid_argument,
-                    "--logit-bias ({}) is not a token id with a signed number, such as 15043-1.5.",
-                    text);
 }
 
 std::string_view words_for(llm::FinishReason reason) {
@@ -121,7 +100,8 @@ Result<llm::GenerationOptions> generation_options(const SamplingFlags& flags) {
   options.sampling.seed =
       flags.seed >= 0 ? static_cast<uint64_t>(flags.seed) : std::random_device{}();
   for (const std::string& text : flags.logit_bias) {
-    PTERO_ASSIGN_OR_RETURN(const auto bias, parse_bias(text));
+    PTERO_ASSIGN_OR_RETURN(const auto bias, llm::parse_logit_bias(text),
+                           "while reading --logit-bias");
     options.sampling.logit_bias.push_back(bias);
   }
   options.stop = flags.stop;
@@ -193,12 +173,7 @@ Result<llm::GenerationResult> finish_answer(llm::Generation& generation) {
 Result<std::vector<uint32_t>> chat_tokens(const llm::Model& model,
                                           const std::vector<text::ChatMessage>& messages,
                                           const std::string& template_kwargs) {
-  text::ChatOptions options;
-  options.bos_token = model.chat_config().bos_token;
-  options.eos_token = model.chat_config().eos_token;
-  options.template_kwargs = template_kwargs;
-  PTERO_ASSIGN_OR_RETURN(const std::string text, model.chat_template()->apply(messages, options));
-  return model.tokenizer()->encode(text, {.add_special = false});
+  return llm::chat_tokens(model, messages, template_kwargs);
 }
 
 std::string closing_line(const llm::GenerationResult& result) {

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <system_error>
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -59,11 +64,29 @@ int run(int argc, char** argv) {
   return outcome.status;
 }
 
+// What is still buffered goes out now. A pipe whose reader went away is no failure; a full disk is.
+int finish_output(int status) {
+  const bool written = std::fflush(stdout) == 0;
+  const int why = errno;
+  if (written && std::ferror(stdout) == 0) {
+    return status;
+  }
+  pollfd out = {STDOUT_FILENO, 0, 0};
+  if (poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0) {
+    return status;
+  }
+  fmt::print(stderr, "ptero: The output cannot be written{}.\n",
+             written ? "" : fmt::format(" ({})", std::strerror(why)));
+  return status != 0 ? status : error_code_info(ErrorCode::io).exit_status;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    return finish_output(run(argc, argv));
+  } catch (const std::system_error&) {  // fmt could not print
+    return finish_output(error_code_info(ErrorCode::io).exit_status);
   } catch (const std::exception& error) {
     fmt::print(stderr, "ptero: unexpected failure: {}\n", error.what());
     return error_code_info(ErrorCode::internal).exit_status;

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "gpu/pass_times.h"
 #include "gpu/selfcheck/check_add.wgsl.h"
 #include "gpu/selfcheck/selfcheck.h"
 #include "gpu/testing/in_place.wgsl.h"
@@ -300,10 +301,62 @@ TEST_CASE("profiling: copies have no entry, empty grids do, long steps take seve
   expect_error(device.submit_profiled(copies), ErrorCode::invalid_argument, {"without dispatches"});
 }
 
+TEST_CASE("pass times: every pass in order, nothing else, and kernels where they are profiled") {
+  Device device = open_device();
+  const Profiled job = record_profiled(device, 6);
+  must(device.submit(job.step));  // not yet timed
+  must(start_pass_times(device));
+  const auto start = std::chrono::steady_clock::now();
+  must(device.submit(job.step));
+  must(device.submit_profiled(job.step));
+  must(device.submit(job.step));
+  const std::vector<PassTime> times = must(take_pass_times(device));
+  const auto wall = std::chrono::steady_clock::now() - start;
+  must(device.submit(job.step));  // no longer
+  REQUIRE(times.size() == 6 + 2);
+  uint64_t sum = 0;
+  for (size_t i = 0; i < times.size(); ++i) {
+    CAPTURE(i);
+    CHECK(times[i].end - times[i].begin > 1'000);
+    CHECK(times[i].kernel == (i >= 6 ? "" : i % 2 == 0 ? "check_add" : "in_place"));
+    sum += times[i].end - times[i].begin;
+  }
+  CHECK(sum <= static_cast<uint64_t>(std::chrono::nanoseconds(wall).count()));
+  CHECK(times[6].end <= times[0].begin);
+  CHECK(times[5].end <= times[7].begin);
+  expect_error(take_pass_times(device), ErrorCode::invalid_argument, {"No pass"});
+  must(start_pass_times(device));
+  CHECK(must(take_pass_times(device)).empty());
+}
+
+TEST_CASE("pass times: more than a query set holds") {
+  Device device = open_device();
+  const Kernel kernel = prepare(device, kInPlace);
+  const Buffer y = upload(device, "y", std::vector<float>(64, 0));
+  const Buffer copied = make_buffer(device, "copied", 256);
+  const BindGroup group = bind(device, kernel, {{&y}});
+  Step step;  // each copy ends a pass
+  for (size_t i = 0; i < 1030; ++i) {
+    must(step.dispatch(kernel, group, InPlaceParams{.n = 64, .add = 1}, {1}));
+    must(step.copy(y, 0, copied, 0, 256));
+  }
+  must(start_pass_times(device));
+  must(device.submit(step));
+  must(device.submit(step));
+  const std::vector<PassTime> times = must(take_pass_times(device));
+  REQUIRE(times.size() == 2060);
+  for (size_t i = 1; i < times.size(); ++i) {
+    if (times[i].begin < times[i - 1].begin) {
+      FAIL("Pass " << i << " begins before the one before.");
+    }
+  }
+}
+
 TEST_CASE("profiling: without timestamps it is unsupported") {
   Device device = open_without({Feature::timestamps});
   const Profiled job = record_profiled(device, 1);
   expect_error(device.submit_profiled(job.step), ErrorCode::unsupported, {"timestamps"});
+  expect_error(start_pass_times(device), ErrorCode::unsupported, {"timestamps"});
   must(device.submit(job.step));
   must(device.finished());
 }

@@ -13,14 +13,14 @@ namespace internal {
 
 namespace {
 
-// GPU times of a profiled step; query 2i and 2i + 1 surround dispatch i.
-struct Queries {
-  // WebGPU allows 4096 queries a set.
-  static constexpr uint32_t kDispatchesPerSet = 2048;
-  std::vector<wgpu::QuerySet> sets;
-  wgpu::Buffer resolved;
-  uint32_t count = 0;
-};
+// One more set of queries.
+void add_set(DeviceState& state, Queries& queries, uint32_t passes) {
+  wgpu::QuerySetDescriptor descriptor;
+  descriptor.label = "times";
+  descriptor.type = wgpu::QueryType::Timestamp;
+  descriptor.count = passes * 2;
+  queries.sets.push_back(state.device.CreateQuerySet(&descriptor));
+}
 
 class Encoder {
  public:
@@ -59,10 +59,16 @@ class Encoder {
   void begin_pass(wgpu::CommandEncoder& encoder) {
     wgpu::PassTimestampWrites times;
     wgpu::ComputePassDescriptor descriptor;
-    if (queries_ != nullptr) {
-      const uint32_t index = queries_->count++;
-      times.querySet = queries_->sets[index / Queries::kDispatchesPerSet];
-      times.beginningOfPassWriteIndex = index % Queries::kDispatchesPerSet * 2;
+    Queries* const queries = queries_ != nullptr ? queries_
+                             : state_.pass_timer ? &state_.pass_timer->queries
+                                                 : nullptr;
+    if (queries != nullptr) {
+      const uint32_t index = queries->count++;
+      if (index / Queries::kPassesPerSet == queries->sets.size()) {
+        add_set(state_, *queries, Queries::kPassesPerSet);
+      }
+      times.querySet = queries->sets[index / Queries::kPassesPerSet];
+      times.beginningOfPassWriteIndex = index % Queries::kPassesPerSet * 2;
       times.endOfPassWriteIndex = times.beginningOfPassWriteIndex + 1;
       descriptor.timestampWrites = &times;
     }
@@ -111,7 +117,7 @@ class Encoder {
   }
 
   DeviceState& state_;
-  Queries* queries_;
+  Queries* queries_;  // of a profile
   wgpu::ComputePassEncoder pass_;
   const PipelineEntry* pipeline_ = nullptr;
   std::vector<std::byte> uniforms_;
@@ -129,10 +135,18 @@ Status submit_commands(DeviceState& state, const wgpu::CommandEncoder& encoder) 
   return state.check();
 }
 
+// Entry i of what the queries were resolved to.
+PassTime time_at(const ReadData& data, size_t i) {
+  uint64_t range[2];
+  std::memcpy(range, data.front().data() + i * sizeof(range), sizeof(range));
+  return {range[0], std::max(range[0], range[1]), {}};
+}
+
 class Profile : public Pending<std::vector<KernelTime>> {
  public:
-  Profile(std::vector<std::string_view> kernels, std::unique_ptr<Pending<ReadData>> times)
-      : kernels_(std::move(kernels)), times_(std::move(times)) {}
+  Profile(std::shared_ptr<DeviceState> state, std::vector<std::string_view> kernels,
+          std::unique_ptr<Pending<ReadData>> times)
+      : state_(std::move(state)), kernels_(std::move(kernels)), times_(std::move(times)) {}
 
   WaitTarget wait_target() const override { return times_->wait_target(); }
 
@@ -147,15 +161,51 @@ class Profile : public Pending<std::vector<KernelTime>> {
     }
     std::vector<KernelTime> times;
     for (size_t i = 0; i < kernels_.size(); ++i) {
-      uint64_t range[2];
-      std::memcpy(range, data->front().data() + i * sizeof(range), sizeof(range));
-      times.push_back({kernels_[i], range[1] > range[0] ? range[1] - range[0] : 0});
+      PassTime time = time_at(*data, i);
+      times.push_back({kernels_[i], time.end - time.begin});
+      if (state_->pass_timer) {
+        time.kernel = kernels_[i];
+        state_->pass_timer->profiled.push_back(time);
+      }
     }
     return finish(std::move(times));
   }
 
+  std::shared_ptr<DeviceState> state_;
   std::vector<std::string_view> kernels_;
   std::unique_ptr<Pending<ReadData>> times_;
+};
+
+class PassTimes : public Pending<std::vector<PassTime>> {
+ public:
+  // `read` is null when no pass was timed.
+  PassTimes(std::vector<PassTime> times, uint32_t count, std::unique_ptr<Pending<ReadData>> read)
+      : times_(std::move(times)), count_(count), read_(std::move(read)) {}
+
+  WaitTarget wait_target() const override {
+    return read_ != nullptr ? read_->wait_target() : WaitTarget{};
+  }
+
+ private:
+  bool poll() override {
+    if (read_ != nullptr) {
+      if (!read_->advance()) {
+        return false;
+      }
+      Result<ReadData> data = read_->take();
+      if (!data.ok()) {
+        return finish(std::move(data).error());
+      }
+      for (uint32_t i = 0; i < count_; ++i) {
+        times_.push_back(time_at(*data, i));
+      }
+    }
+    return finish(std::move(times_));
+  }
+
+  std::vector<PassTime> times_;
+  uint32_t count_;
+  std::unique_ptr<Pending<ReadData>> read_;
 };
 
 struct SourceRange {
@@ -188,20 +238,28 @@ Result<std::unique_ptr<Pending<ReadData>>> submit_with_copies(
 
 Result<Queries> create_queries(DeviceState& state, uint32_t dispatches) {
   Queries queries;
-  for (uint32_t made = 0; made < dispatches; made += Queries::kDispatchesPerSet) {
-    wgpu::QuerySetDescriptor descriptor;
-    descriptor.label = "profile";
-    descriptor.type = wgpu::QueryType::Timestamp;
-    descriptor.count = std::min(dispatches - made, Queries::kDispatchesPerSet) * 2;
-    queries.sets.push_back(state.device.CreateQuerySet(&descriptor));
+  for (uint32_t made = 0; made < dispatches; made += Queries::kPassesPerSet) {
+    add_set(state, queries, std::min(dispatches - made, Queries::kPassesPerSet));
   }
-  wgpu::BufferDescriptor descriptor;
-  descriptor.label = "profile";
-  descriptor.size = uint64_t{dispatches} * 16;
-  descriptor.usage = wgpu::BufferUsage::QueryResolve | wgpu::BufferUsage::CopySrc;
-  queries.resolved = state.device.CreateBuffer(&descriptor);
   PTERO_RETURN_IF_ERROR(state.check(), "while preparing to profile {} dispatches", dispatches);
   return queries;
+}
+
+// Reads back the first queries.count pairs.
+Result<std::unique_ptr<Pending<ReadData>>> resolve_and_read(
+    const std::shared_ptr<DeviceState>& state, const wgpu::CommandEncoder& encoder,
+    const Queries& queries) {
+  wgpu::BufferDescriptor descriptor;
+  descriptor.label = "times";
+  descriptor.size = uint64_t{queries.count} * 16;
+  descriptor.usage = wgpu::BufferUsage::QueryResolve | wgpu::BufferUsage::CopySrc;
+  wgpu::Buffer resolved = state->device.CreateBuffer(&descriptor);
+  for (uint32_t first = 0; first < queries.count; first += Queries::kPassesPerSet) {
+    encoder.ResolveQuerySet(queries.sets[first / Queries::kPassesPerSet], 0,
+                            std::min(queries.count - first, Queries::kPassesPerSet) * 2, resolved,
+                            uint64_t{first} * 16);
+  }
+  return submit_with_copies(state, encoder, {{std::move(resolved), 0, descriptor.size}});
 }
 
 }  // namespace
@@ -276,15 +334,31 @@ Result<std::unique_ptr<Pending<std::vector<KernelTime>>>> Device::submit_profile
   wgpu::CommandEncoder encoder = state_->device.CreateCommandEncoder();
   const Step* steps[] = {&step};
   PTERO_RETURN_IF_ERROR(internal::Encoder(*state_, &queries).encode(encoder, steps));
-  for (size_t i = 0; i < queries.sets.size(); ++i) {
-    encoder.ResolveQuerySet(queries.sets[i], 0, queries.sets[i].GetCount(), queries.resolved,
-                            i * internal::Queries::kDispatchesPerSet * 16);
-  }
-  PTERO_ASSIGN_OR_RETURN(
-      auto times,
-      internal::submit_with_copies(state_, encoder, {{queries.resolved, 0, kernels.size() * 16}}));
+  PTERO_ASSIGN_OR_RETURN(auto times, internal::resolve_and_read(state_, encoder, queries));
   return std::unique_ptr<Pending<std::vector<KernelTime>>>(
-      std::make_unique<internal::Profile>(std::move(kernels), std::move(times)));
+      std::make_unique<internal::Profile>(state_, std::move(kernels), std::move(times)));
+}
+
+Status start_pass_times(Device& device) {
+  PTERO_REJECT_IF(!device.features().contains(Feature::timestamps), unsupported,
+                  "The GPU's time needs timestamps, which this device does not have switched on.");
+  device.state().pass_timer = std::make_unique<internal::PassTimer>();
+  return ok_status();
+}
+
+Result<std::unique_ptr<Pending<std::vector<PassTime>>>> take_pass_times(Device& device) {
+  internal::DeviceState& state = device.state();
+  PTERO_RETURN_IF_ERROR(state.check(), "while reading the times of passes");
+  PTERO_REJECT_IF(state.pass_timer == nullptr, invalid_argument, "No pass is being timed.");
+  const std::unique_ptr<internal::PassTimer> timer = std::move(state.pass_timer);
+  std::unique_ptr<Pending<ReadData>> read;
+  if (timer->queries.count > 0) {
+    const wgpu::CommandEncoder encoder = state.device.CreateCommandEncoder();
+    PTERO_ASSIGN_OR_RETURN(
+        read, internal::resolve_and_read(state.shared_from_this(), encoder, timer->queries));
+  }
+  return std::unique_ptr<Pending<std::vector<PassTime>>>(std::make_unique<internal::PassTimes>(
+      std::move(timer->profiled), timer->queries.count, std::move(read)));
 }
 
 Result<std::unique_ptr<Pending<void>>> Device::finished() {

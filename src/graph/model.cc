@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "gpu/device_memory.h"
+#include "graph/fit.h"
+
 namespace ptero::graph {
 namespace {
 
@@ -38,6 +41,9 @@ class ModelLoader : public gpu::Pending<std::shared_ptr<const GraphModel>> {
         PTERO_RETURN_IF_ERROR(pass(model.graph_, model.facts_));
       }
       PTERO_ASSIGN_OR_RETURN(model.memory_, plan_memory(model.graph_, *model.operators_));
+      PTERO_RETURN_IF_ERROR(check_fit(model.memory_, model.device_.adapter().name,
+                                      model.device_.limits().max_buffer_size,
+                                      gpu::device_memory_bytes(model.device_)));
       model.weights_.resize(model.memory_.storages.size());
       placed_ = true;
     }

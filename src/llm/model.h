@@ -31,8 +31,9 @@ struct ModelSource {
 class Model {
  public:
   // Uploads the weights, some MiB with each advance(). Errors: those of MethodModel::load() and
-  // read_metadata(); invalid_program for a tokenizer that is broken or has ids which the model
-  // lacks. A program without a tokenizer is fine: then tokens go in and out.
+  // read_metadata(); invalid_program for a tokenizer that is broken. One with ids which the model
+  // lacks is taken, as some models have such; a prompt with them is refused. A program without a
+  // tokenizer is fine: then tokens go in and out.
   static std::unique_ptr<gpu::Pending<std::shared_ptr<const Model>>> load(gpu::Device device,
                                                                           ModelSource source);
 

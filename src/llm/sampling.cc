@@ -2,6 +2,7 @@
 #include "llm/sampling.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -28,6 +29,26 @@ size_t count_of_mass(std::span<const double> weights, double total, double top_p
 }
 
 }  // namespace
+
+Result<std::pair<uint32_t, double>> parse_logit_bias(const std::string& text) {
+  const size_t sign = text.find_first_of("+-");
+  uint32_t id = 0;
+  double bias = 0;
+  if (sign != std::string::npos && sign + 1 < text.size()) {
+    const char* const begin = text.data();
+    const char* const number = begin + sign + (text[sign] == '+' ? 1 : 0);
+    const char* const end = begin + text.size();
+    const auto [id_end, id_error] = std::from_chars(begin, begin + sign, id);
+    const auto [bias_end, bias_error] = std::from_chars(number, end, bias);
+    if (id_error == std::errc() && id_end == begin + sign && bias_error == std::errc() &&
+        bias_end == end && !std::isnan(bias)) {
+      return std::pair(id, bias);
+    }
+  }
+  return make_error(ErrorCode::invalid_argument,
+                    "Logit bias ({}) is not a token id with a signed number, such as 15043-1.5.",
+                    text);
+}
 
 Status check(const SamplingOptions& options) {
   PTERO_RETURN_IF_ERROR(check_range("temperature", options.temperature, 0, 1e6));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,9 @@ struct SamplingOptions {
 };
 // invalid_argument for values that make no sense (NaN, negative, above 1).
 Status check(const SamplingOptions& options);
+
+// "29905-100", "29905+1.5", "29905-inf": llama.cpp's form of a bias.
+Result<std::pair<uint32_t, double>> parse_logit_bias(const std::string& text);
 
 // What a token's logit becomes: scale it (divide when positive, multiply when negative), then add.
 struct Adjustment {

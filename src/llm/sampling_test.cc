@@ -107,5 +107,16 @@ TEST_CASE("options that make no sense are refused by name") {
   CHECK_FALSE(check(options).ok());
 }
 
+TEST_CASE("a logit bias is read as llama.cpp reads it") {
+  const auto bias = [](const char* text) { return *parse_logit_bias(text); };
+  CHECK(bias("29905-100") == std::pair<uint32_t, double>(29905, -100));
+  CHECK(bias("7+1.5") == std::pair<uint32_t, double>(7, 1.5));
+  CHECK(bias("7-inf").second == -HUGE_VAL);
+  for (const char* wrong : {"", "7", "7+", "7-x", "x-1", "7-1x", "-1", "7-nan", "4294967296-1"}) {
+    CAPTURE(wrong);
+    CHECK_FALSE(parse_logit_bias(wrong).ok());
+  }
+}
+
 }  // namespace
 }  // namespace ptero::llm

@@ -25,9 +25,11 @@ struct Adjustment {
 @group(0) @binding(3) var<storage, read_write> next_token: array<i32>;
 @group(1) @binding(0) var<uniform> p: Params;
 
-override wg_size: u32 = 256;
+override wg_size: u32 = 256;  // a power of two
 
 const kHeader = 4u;
+const kBatch = 8u;
+const kFloor = -3.4028234e38;
 
 var<workgroup> histogram: array<atomic<u32>, 256>;
 var<workgroup> best_keys: array<u32, wg_size>;
@@ -62,33 +64,55 @@ fn take(i: u32, key: u32) {
   }
 }
 
+// What a key's value is subtracted for in sums: never minus infinity, which less itself is NaN.
+fn top_of(key: u32) -> f32 {
+  return select(max(bitcast<f32>(bits_of(key)), kFloor), kFloor, key == 0u);
+}
+
+// The largest of the row, its first id, and sum(exp(logit - largest)), in lane 0's places. One look
+// at each logit: loads of a batch are under way together, and a sum is scaled when a larger logit
+// comes.
 fn find_best(lane: u32) {
   var best = 0u;
   var id = 0u;
-  for (var i = lane; i < p.count; i += wg_size) {
-    let key = key_at(i);
-    if (key == 0u) {
-      atomicAdd(&nans, 1u);
-    } else if (key > best) {
-      best = key;
-      id = i;
+  var sum = 0.0;
+  for (var start = lane; start < p.count; start += wg_size * kBatch) {
+    var values: array<f32, kBatch>;
+    for (var j = 0u; j < kBatch; j++) {
+      values[j] = f32(logits[p.first + min(start + j * wg_size, p.count - 1u)]);
+    }
+    let before = top_of(best);
+    for (var j = 0u; j < kBatch; j++) {
+      let i = start + j * wg_size;
+      let key = key_of(values[j]);
+      if (i < p.count && key == 0u) {
+        atomicAdd(&nans, 1u);
+      } else if (i < p.count && key > best) {
+        best = key;
+        id = i;
+      }
+    }
+    let top = top_of(best);
+    sum *= exp(before - top);
+    for (var j = 0u; j < kBatch; j++) {
+      sum += select(0.0, exp(values[j] - top), start + j * wg_size < p.count);
     }
   }
   best_keys[lane] = best;
   best_ids[lane] = id;
-  workgroupBarrier();
-  if (lane == 0u) {
-    for (var i = 1u; i < wg_size; i++) {
-      if (best_keys[i] > best || (best_keys[i] == best && best_ids[i] < id && best != 0u)) {
-        best = best_keys[i];
-        id = best_ids[i];
+  sums[lane] = sum;
+  for (var half = wg_size / 2u; half > 0u; half /= 2u) {
+    workgroupBarrier();
+    if (lane < half) {
+      let a = best_keys[lane];
+      let b = best_keys[lane + half];
+      let top = top_of(max(a, b));
+      sums[lane] = sums[lane] * exp(top_of(a) - top) + sums[lane + half] * exp(top_of(b) - top);
+      if (b > a || (b == a && best_ids[lane + half] < best_ids[lane])) {
+        best_keys[lane] = b;
+        best_ids[lane] = best_ids[lane + half];
       }
     }
-    best_keys[0] = best;
-    found[0] = id;
-    found[1] = atomicLoad(&nans);
-    found[2] = bits_of(best);
-    next_token[0] = i32(id);
   }
 }
 
@@ -103,20 +127,18 @@ fn main(@builtin(local_invocation_index) lane: u32) {
   storageBarrier();
   find_best(lane);
   workgroupBarrier();
-  let largest = bitcast<f32>(bits_of(workgroupUniformLoad(&best_keys[0])));
-
-  var sum = 0.0;
-  for (var i = lane; i < p.count; i += wg_size) {
-    sum += exp(f32(logits[p.first + i]) - largest);
-  }
-  sums[lane] = sum;
-  workgroupBarrier();
   if (lane == 0u) {
-    for (var i = 1u; i < wg_size; i++) {
-      sum += sums[i];
-    }
-    found[3] = bitcast<u32>(sum);
+    found[0] = best_ids[0];
+    found[1] = atomicLoad(&nans);
+    found[2] = bits_of(best_keys[0]);
+    found[3] = bitcast<u32>(sums[0]);
+    found[kHeader] = found[0];
+    found[kHeader + 1u] = found[2];
+    next_token[0] = i32(best_ids[0]);
     state = vec3u(0u, p.k, 0u);
+  }
+  if (p.k == 1u) {
+    return;  // the largest is all
   }
 
   for (var shift = 24u; shift < 32u; shift -= 8u) {

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """`ptero generate`, `chat` and `bench` as a person meets them, with a tiny converted model."""
 
+import csv
+import io
 import json
 import signal
+import struct
 import subprocess
 import time
 
@@ -67,7 +70,7 @@ def test_text_goes_in_and_comes_out(ptero, model, tmp_path):
     (["-p", "a", "--temp", "-1"], "temperature"),
     (["-p", "a", "--top-p", "7"], "Value (7) of top-p"),
     (["-p", "a", "-n", "0"], "-n (0)"),
-    (["-p", "a", "--logit-bias", "7"], "--logit-bias (7)"),
+    (["-p", "a", "--logit-bias", "7"], "Logit bias (7)"),
     (["-f", "/nonexistent"], "/nonexistent"),
     (["-p", "a", "--tokenizer", "/nonexistent"], "/nonexistent"),
     (["-p", "a", "--tokenizer", "{garbage}"], "{garbage}"),
@@ -134,6 +137,64 @@ def test_a_closed_pipe_ends_it(ptero, model):
     assert process.returncode == 0
 
 
+def test_a_closed_pipe_ends_a_chat(ptero, model):
+    process = subprocess.Popen([PROGRAM, "chat", model, "--ignore-eos", "--temp", "0"],
+                               env=ptero.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    process.stdin.write("a\n")
+    process.stdin.flush()
+    process.stdout.read(1)
+    process.stdout.close()
+    _, stderr = process.communicate("b\n" * 5, timeout=60)
+    assert process.returncode == 0
+    assert stderr.count("answer: ") <= 2
+
+
+@pytest.mark.parametrize("arguments", [
+    ["generate", "{model}", "--ids", "1,2", "--ignore-eos", "--print-ids"],
+    ["bench", "{model}", "-p", "8", "-n", "2", "-r", "1"],
+    ["operators"],
+], ids=lambda arguments: arguments[0])
+def test_a_full_disk_is_told(ptero, model, arguments):
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        run = subprocess.run([PROGRAM, *[argument.format(model=model) for argument in arguments]],
+                             env=ptero.environment, stdout=full, stderr=subprocess.PIPE, text=True,
+                             timeout=120, check=False)
+    assert run.returncode == 5
+    assert "ptero: The output cannot be written" in run.stderr
+
+
+def test_a_tokenizer_of_another_model(ptero, model, tmp_path):
+    assert ptero("inspect", model, "--extract", tmp_path).returncode == 0
+    tokenizer = json.loads((tmp_path / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"]["a"] = 40  # the model has 0 to 39
+    (tmp_path / "other.json").write_text(json.dumps(tokenizer))
+    run = ptero("generate", model, "--raw", "-p", "xax", "--tokenizer", tmp_path / "other.json")
+    assert run.returncode == 2 and run.stdout == ""
+    assert "Token 40 lies outside the model's vocabulary of 40; is the tokenizer that of another" \
+        in sentence(run)
+    # Where the prompt stays inside, an id without a token is no text.
+    tokenizer["model"]["vocab"] = dict(list(tokenizer["model"]["vocab"].items())[:10])
+    tokenizer["model"]["merges"] = []
+    (tmp_path / "smaller.json").write_text(json.dumps(tokenizer))
+    run = ptero("generate", model, "--raw", "-p", "b", "--tokenizer", tmp_path / "smaller.json",
+                "-n", 3, "--ignore-eos")
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("command", [
+    ["generate", "{model}", "--ids", "1"],
+    ["chat", "{model}"],
+    ["bench", "{model}"],
+], ids=lambda command: command[0])
+def test_a_model_that_does_not_fit_is_told_before_loading(ptero, model, command):
+    run = ptero(*[word.format(model=model) for word in command], "--max-buffer", 1000)
+    assert run.returncode == 6 and run.stdout == ""
+    words = sentence(run)
+    assert "does not fit adapter" in words and "takes 8192 bytes" in words
+    assert "holds at most 1000 " in words and "a shorter context" in words
+
+
 def test_bench_prints_rows_that_programs_read(ptero, model):
     status, report = ptero.json_of("bench", model, "-p", "8,16", "-n", "4", "-r", "2", "-o", "json")
     assert status == 0
@@ -147,9 +208,85 @@ def test_bench_prints_rows_that_programs_read(ptero, model):
     table = ptero("bench", model, "-p", "8", "-n", "4", "-r", "1", "--profile")
     assert "| pp8 |" in table.stdout and "| tg4 |" in table.stdout
     assert "Kernels of tg8 by GPU time" in table.stdout
+    for row in report["rows"]:
+        assert row["gpu_seconds_per_token"] > 0
+        assert row["first_token_seconds"] > 0
+        assert row["wall_seconds_per_token"] == pytest.approx(1 / row["tokens_per_second"])
+    assert report["load_seconds"] > 0
+    assert report["device_bytes_peak"] > 0 and report["host_bytes_peak"] > 0
+    _, without = ptero.json_of("bench", model, "-p", "8", "-n", "0", "-r", "1", "-o", "json",
+                               "--disable", "timestamps")
+    assert without["rows"][0]["gpu_seconds_per_token"] is None
+    rows = list(csv.DictReader(io.StringIO(
+        ptero("bench", model, "-p", "8", "-n", "2", "-r", "1", "-o", "csv").stdout)))
+    assert [row["test"] for row in rows] == ["pp8", "tg2"]
+    assert rows[0]["model"] == str(model) and rows[1]["error"] == ""
+    assert float(rows[1]["gpu_seconds_per_token"]) > 0
+    refused = ptero("bench", model, "--profile", "-o", "csv")
+    assert refused.returncode == 2 and refused.stdout == ""
     too_long = ptero("bench", model, "-p", "99", "-n", "0", "-r", "1")
     assert too_long.returncode == 1
     assert "failed: The prompt's 99 tokens leave no room" in too_long.stdout
+
+
+def test_bench_traces_rows_steps_and_kernels(ptero, model, tmp_path):
+    trace = tmp_path / "trace.json"
+    flags = ("-p", "8", "-n", "4", "-r", "2", "-o", "json")
+    assert ptero("bench", model, *flags, "--trace", trace).returncode == 0
+    events = json.loads(trace.read_text())["traceEvents"]
+    names = {(event["pid"], event["tid"]): event["args"]["name"] for event in events
+             if event["ph"] == "M" and event["name"] == "thread_name"}
+
+    def track(name):
+        return [event for event in events if event["ph"] == "X"
+                and names[event["pid"], event["tid"]] == name]
+    rows = track("load and rows")
+    assert [event["name"] for event in rows] == [
+        "load", "pp8", "pp8", "pp8 with time stamps", "tg4", "tg4", "tg4 with time stamps"]
+    assert [event["name"] for event in track("prompt and tokens")].count("token 5") == 3
+    assert len(track("compute passes")) > 10 and not track("kernels (profiled)")
+    for event in events:
+        if event["ph"] == "X":
+            assert event["dur"] >= 0
+            assert any(row["ts"] <= event["ts"] <= row["ts"] + row["dur"] for row in rows)
+
+    status, report = ptero.json_of("bench", model, *flags, "--profile", "--trace", trace)
+    assert status == 0
+    events = json.loads(trace.read_text())["traceEvents"]
+    kernels = {event["name"] for event in track("kernels (profiled)")}
+    assert {"rms_norm", "q4_embedding"} <= kernels
+    for profile in report["profiles"]:
+        assert {kernel["kernel"] for kernel in profile["kernels"]} <= kernels
+        assert sum(kernel["share"] for kernel in profile["kernels"]) == pytest.approx(1)
+
+    lost = ptero("bench", model, *flags, "--trace", tmp_path / "no folder" / "trace.json")
+    assert lost.returncode == 5 and "no folder" in lost.stderr
+    assert json.loads(lost.stdout)["rows"]  # what was measured is not lost
+
+
+def test_bench_fails_a_row_without_timing_it(ptero, model, tmp_path):
+    """Logits that are NaN, and errors of the GPU."""
+    ones = struct.pack("<32f", *[1.0] * 32)
+    whole = model.read_bytes()
+    assert whole.count(ones) == 3  # the norms
+    wrong = tmp_path / "nan.pte"
+    wrong.write_bytes(whole.replace(ones, struct.pack("<32f", *[float("nan")] * 32)))
+    flags = ("-p", "8", "-n", "2", "-r", "1", "-o", "json")
+    status, report = ptero.json_of("bench", wrong, *flags)
+    assert status == 1
+    for row in report["rows"]:
+        assert row["failed"] and "NaN" in row["error"] and "tokens_per_second" not in row
+
+    status, report = ptero.json_of("bench", model, *flags, "--inject-fault", "submit:2:fail")
+    assert status == 1
+    assert [row["failed"] for row in report["rows"]] == [True, False]
+    assert "injected fault" in report["rows"][0]["error"]
+    status, report = ptero.json_of("bench", model, *flags, "--inject-fault", "map:2:lose")
+    assert status == 1
+    assert all(row["failed"] and "device is lost" in row["error"] for row in report["rows"])
+    assert ptero("bench", wrong, *flags[:-1], "md").stdout.count("| failed: ") == 2
+    refused = ptero("bench", model, "--inject-fault", "submit:x:fail")
+    assert refused.returncode == 2
 
 
 def test_pack_and_extract(ptero, model, tmp_path):

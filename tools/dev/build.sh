@@ -114,7 +114,7 @@ cmd_bench() {
 }
 
 # Every C++ file of the project.
-format_files() { find apps bench src tests -name '*.cc' -o -name '*.h' | sort; }
+format_files() { find apps bench src tests -name '*.cc' -o -name '*.h' -o -name '*.c' | sort; }
 
 format_check() {
   format_files | xargs build/venv-tools/bin/clang-format --dry-run --Werror

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# ./dev package: a folder with the program, its libraries, the C library and its loader, that runs
+# ./dev package: a folder with the program, libptero for other programs, their libraries, the C library and its loader, that runs
 # on another Linux machine with that machine's GPU driver (docs/decisions/004-package.md).
 
 # These follow the C library: used together or not at all (tools/package/run).
@@ -15,8 +15,11 @@ cmd_package() {
   name=ptero-$version-linux-$(uname -m)
   folder=build/package/$name
   rm -rf "$folder" "$folder.tar.xz"
-  mkdir -p "$folder"/{bin,lib/glibc,licences}
+  mkdir -p "$folder"/{bin,include,lib/glibc,licences,share/ptero}
   cp build/release/ptero "$folder/bin/"
+  cp -P build/release/libptero.so* "$folder/lib/"
+  cp apps/c_api/ptero.h "$folder/include/"
+  cp apps/c_api/example/answer.c "$folder/share/ptero/"
   cp tools/package/ptero "$folder/ptero"
   cp tools/package/run "$folder/lib/run"
   cp LICENSE THIRD_PARTY_NOTICES.md "$folder/licences/"
@@ -51,7 +54,7 @@ package_libraries() {
   for name in libvulkan.so.1 libdl.so.2 libpthread.so.0 librt.so.1 libresolv.so.2 libutil.so.1; do
     package_copy "${libs%%:*}/$name" "$folder"
   done
-  for program in "$folder"/bin/* "${libs%%:*}/libvulkan.so.1"; do
+  for program in "$folder"/bin/* "$folder/lib/libptero.so" "${libs%%:*}/libvulkan.so.1"; do
     while read -r path; do
       package_copy "$path" "$folder"
     done < <("$loader" --library-path "$libs" --list "$program" | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p')
@@ -63,6 +66,11 @@ package_libraries() {
         "$program"
     fi
   done
+  strip --strip-debug "$(readlink -f "$folder/lib/libptero.so")"
+  if [[ -n $root ]]; then
+    # shellcheck disable=SC2016  # for the loader, not for the shell
+    "${patchelf[@]}" --set-rpath '$ORIGIN' "$(readlink -f "$folder/lib/libptero.so")"
+  fi
   "$loader" --version | sed -n '1s/.* \([0-9][0-9.]*[0-9]\)\.\{0,1\}$/\1/p' >"$folder/lib/glibc/version"
   [[ -s $folder/lib/glibc/version ]] || die 1 "The version of $loader is not recognised."
 }
@@ -97,7 +105,7 @@ package_check() {
   local folder=$PWD/$1 program loader outside link driver
   driver=$(env_get PTERO_LAVAPIPE_ICD)
   loader=$(echo "$folder"/lib/glibc/ld-linux-*.so.*)
-  for program in "$folder"/bin/* "$folder/lib/libvulkan.so.1"; do
+  for program in "$folder"/bin/* "$folder"/lib/lib{ptero.so,vulkan.so.1}; do
     outside=$("$loader" --inhibit-cache --library-path "$folder/lib:$folder/lib/glibc" \
       --list "$program" | grep -vF -e "$folder/" -e linux-vdso) || true
     [[ -z $outside ]] || die 1 "$(basename "$program") needs libraries from outside the package: $outside"
@@ -110,6 +118,16 @@ package_check() {
     ./ptero selfcheck >"$link/log" 2>&1) || {
     cat "$link/log" >&2
     die 1 "The packaged program's self-check fails."
+  }
+  # A program elsewhere, built with the package's header and library alone.
+  cc -std=c11 -Wall -Wextra -Wpedantic -Werror -I"$folder/include" "$folder/share/ptero/answer.c" \
+    -L"$folder/lib" -Wl,--allow-shlib-undefined -lptero -o "$link/answer" ||
+    die 1 "A C program cannot be built with the package."
+  (cd "$link" && env -i VK_DRIVER_FILES="$driver" PTERO_OWN_LIBC=yes "$folder/lib/run" \
+    ./answer no.pte x >log 2>&1) && die 1 "A C program with the package misses no file."
+  grep -q 'no.pte cannot be opened' "$link/log" || {
+    cat "$link/log" >&2
+    die 1 "A C program does not run with the package."
   }
   rm -r "$link"
   say "The package runs with an empty environment; all libraries but the GPU driver are inside."

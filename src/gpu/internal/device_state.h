@@ -14,6 +14,7 @@
 
 #include "gpu/device.h"
 #include "gpu/internal/instance_state.h"
+#include "gpu/pass_times.h"
 
 namespace ptero::gpu::internal {
 
@@ -61,6 +62,20 @@ struct UniformRing {
 // One slot: the window that the dynamic offset moves, and the largest Params of a kernel.
 inline constexpr uint64_t kUniformSlot = kUniformSlotBytes;
 
+// Query 2i and 2i + 1 surround pass i (or, of a profile, dispatch i).
+struct Queries {
+  // WebGPU allows 4096 queries a set.
+  static constexpr uint32_t kPassesPerSet = 2048;
+  std::vector<wgpu::QuerySet> sets;
+  uint32_t count = 0;
+};
+
+// What start_pass_times() asked for.
+struct PassTimer {
+  Queries queries;
+  std::vector<PassTime> profiled;  // times that profiles brought meanwhile
+};
+
 struct DeviceState : std::enable_shared_from_this<DeviceState> {
   ~DeviceState();
 
@@ -78,6 +93,7 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
   std::map<std::string, wgpu::BindGroupLayout> storage_layouts;  // key: 'r'/'w' per binding
   UniformRing uniforms;
   StagingPool staging;
+  std::unique_ptr<PassTimer> pass_timer;  // while passes are timed
 
   Status check() const { return errors->take(); }
   // What to do at this point, if a test asked for it. Loses the device here when that is it.

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The functions of ptero.h are what the library shows, no more and no less.
+execute_process(COMMAND "${NM}" -D --defined-only "${LIBRARY}" OUTPUT_VARIABLE symbols
+                RESULT_VARIABLE status)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "${NM} cannot read ${LIBRARY}.")
+endif()
+string(REGEX MATCHALL "[^ \n]+\n" shown "${symbols}")
+string(REPLACE "\n" "" shown "${shown}")
+file(READ "${HEADER}" header)
+string(REGEX REPLACE "/\\*([^*]|\\*[^/])*\\*/" "" header "${header}")
+string(REGEX MATCHALL "ptero_[a-z_]+\\(" declared "${header}")
+string(REPLACE "(" "" declared "${declared}")
+list(SORT shown)
+list(SORT declared)
+list(LENGTH declared count)
+if(count LESS 10 OR NOT "${shown}" STREQUAL "${declared}")
+  set(missing ${declared})
+  list(REMOVE_ITEM missing ${shown})
+  list(REMOVE_ITEM shown ${declared})
+  list(LENGTH shown extra)
+  list(SUBLIST shown 0 10 shown)
+  message(FATAL_ERROR "ptero.h declares ${count} functions. The library lacks (${missing}) and shows "
+                      "${extra} others, first (${shown}).")
+endif()
