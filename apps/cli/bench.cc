@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <map>
 
 #include <fmt/format.h>
@@ -23,6 +24,7 @@ struct BenchFlags {
   std::vector<uint32_t> prompts = {512};
   std::vector<uint32_t> answers = {128};
   std::vector<uint32_t> depths = {0};
+  std::vector<uint32_t> contexts;  // none: the model's own
   uint32_t repeat = 5;
   std::string output = "md";
   bool profile = false;
@@ -85,6 +87,9 @@ class Bench {
     row.test = prompt > 0 ? fmt::format("pp{}", prompt) : fmt::format("tg{}", answer);
     if (depth > 0) {
       row.test += fmt::format(" @ d{}", depth);
+    }
+    if (flags_.model.context != 0) {
+      row.test += fmt::format(" c{}", flags_.model.context);
     }
     const Status status = fill(row, depth, prompt, answer);
     if (!status.ok()) {
@@ -261,15 +266,10 @@ void print_json(const std::vector<Row>& rows, const BenchFlags& flags, const llm
   fmt::print("{}\n", report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
-Result<bool> bench(const BenchFlags& flags) {
-  catch_interrupts();
-  PTERO_REJECT_IF(flags.repeat == 0, invalid_argument, "-r (0) is not above 0.");
-  const auto start = std::chrono::steady_clock::now();
-  PTERO_ASSIGN_OR_RETURN(const auto model, load_model(flags.model));
-  const double load_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+// All rows of a model as it is loaded.
+std::vector<Row> measure_rows(const BenchFlags& flags, std::shared_ptr<const llm::Model> model) {
   std::vector<Row> rows;
-  Bench bench(flags, model);
+  Bench bench(flags, std::move(model));
   for (const uint32_t depth : flags.depths) {
     for (const uint32_t prompt : flags.prompts) {
       if (prompt > 0) {
@@ -281,6 +281,25 @@ Result<bool> bench(const BenchFlags& flags) {
         rows.push_back(bench.measure(depth, 0, answer));
       }
     }
+  }
+  return rows;
+}
+
+Result<bool> bench(BenchFlags flags) {
+  catch_interrupts();
+  PTERO_REJECT_IF(flags.repeat == 0, invalid_argument, "-r (0) is not above 0.");
+  std::vector<Row> rows;
+  std::shared_ptr<const llm::Model> model;
+  double load_seconds = 0;
+  for (const uint32_t context : flags.contexts.empty() ? std::vector{0u} : flags.contexts) {
+    flags.model.context = context;
+    model = nullptr;  // one in the device's memory at a time
+    const auto start = std::chrono::steady_clock::now();
+    PTERO_ASSIGN_OR_RETURN(model, load_model(flags.model));
+    load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    std::vector<Row> measured = measure_rows(flags, model);
+    rows.insert(rows.end(), std::make_move_iterator(measured.begin()),
+                std::make_move_iterator(measured.end()));
   }
   PTERO_REJECT_IF(interrupted(), cancelled, "Interrupted.");
   if (flags.output == "json") {
@@ -317,6 +336,12 @@ void add_bench(CLI::App& app, Outcome& outcome) {
   command->add_option("-d,--n-depth", flags->depths, "tokens in the caches before a row starts")
       ->delimiter(',')
       ->capture_default_str();
+  command
+      ->add_option("-c,--context,--ctx-size", flags->contexts,
+                   "positions that the KV caches hold, a load of the model for each (default: as "
+                   "the model has them)")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
   command->add_option("-r,--repetitions", flags->repeat, "times that each row is measured")
       ->capture_default_str();
   command->add_flag("--profile", flags->profile, "kernels by their share of the GPU's time");

@@ -83,6 +83,14 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
   add_plan_flags(command, flags.gpu);
 }
 
+void add_context_flag(CLI::App& command, ModelFlags& flags) {
+  command
+      .add_option("-c,--context,--ctx-size", flags.context,
+                  "positions that the KV caches hold (default: as the model has them)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+}
+
 void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
   llm::SamplingOptions& options = flags.options;
   command
@@ -150,6 +158,7 @@ Result<std::shared_ptr<const llm::Model>> load_model(const ModelFlags& flags) {
   }
   PTERO_ASSIGN_OR_RETURN(gpu::Device device, open_device(flags.gpu));
   PTERO_ASSIGN_OR_RETURN(source.options, plan_options(flags.gpu, device));
+  source.options.context = flags.context;
   const bool shows = isatty(STDERR_FILENO) != 0;
   if (shows) {
     fmt::print(stderr, "loading {} ...", flags.model);

@@ -19,8 +19,11 @@ struct ModelFlags {
   std::vector<std::string> data;
   std::string tokenizer;
   std::string chat_template;  // a file
+  uint32_t context = 0;       // 0: the model's own
   GpuFlags gpu;
 };
+// -c; `ptero bench` takes a list instead.
+void add_context_flag(CLI::App& command, ModelFlags& flags);
 void add_model_flags(CLI::App& command, ModelFlags& flags);
 
 struct SamplingFlags {

@@ -23,6 +23,9 @@ struct PlanOptions {
   bool enable_f16_kv_cache = false;
   bool enable_fusion = true;     // rewrites that make one operator of several
   uint32_t sdpa_query_tile = 0;  // of attention in tiles; 0: as it comes
+  // Positions of the KV caches; 0: as the program has them. Not a key of the list below: whoever
+  // runs a language model sets it (llm::ModelSource).
+  uint32_t context = 0;
 
   bool operator==(const PlanOptions&) const = default;
 };

@@ -19,6 +19,7 @@ inline constexpr std::string_view kChatTemplateKey = "ptero.chat_template.jinja"
 struct Metadata {
   uint32_t vocab_size = 0;        // last dimension of the logits
   uint32_t max_context = 0;       // positions that the caches hold (get_max_context_len)
+  uint32_t trained_context = 0;   // get_trained_context_len; 0: the program does not say
   uint32_t max_tokens = 0;        // of one call
   bool fixed = false;             // every call takes exactly max_tokens, which is 1
   bool all_logits = false;        // logits of every token, not of the last one only
@@ -32,5 +33,9 @@ std::vector<int64_t> constant_integers(const pte::Program& program, std::string_
 // Code unsupported, with what is missing, for a program that is not a language model: method
 // forward takes int64 tokens [1, S] and an int64 position [1], and gives float logits.
 Result<Metadata> read_metadata(const pte::Program& program);
+
+// What is true of the model once its caches hold `context` positions. Code invalid_argument when
+// that is less than 2 or more than the model was trained for.
+Status use_context(Metadata& metadata, uint32_t context);
 
 }  // namespace ptero::llm
