@@ -63,10 +63,24 @@ std::string_view words_for(llm::FinishReason reason) {
   return "interrupted";
 }
 
+Result<std::unique_ptr<ProgramFile>> open_model_file(const ModelFlags& flags) {
+  PTERO_ASSIGN_OR_RETURN(const bool is_gguf, is_gguf_file(flags.model));
+  if (!is_gguf) {
+    return open_program(flags.model, flags.data);
+  }
+  PTERO_REJECT_IF(!flags.data.empty(), invalid_argument,
+                  "--data is for .pte files, and {} is a GGUF file.", flags.model);
+  PTERO_ASSIGN_OR_RETURN(pte::Program program, open_gguf_model(flags.model, flags.cache));
+  auto file = std::make_unique<ProgramFile>();
+  file->program = std::move(program);
+  PTERO_RETURN_IF_ERROR(file->data.add(file->program), "while reading {}", flags.model);
+  return file;
+}
+
 }  // namespace
 
 void add_model_flags(CLI::App& command, ModelFlags& flags) {
-  command.add_option("model,-m,--model", flags.model, "the .pte file")
+  command.add_option("model,-m,--model", flags.model, "the .pte or .gguf file")
       ->required()
       ->type_name("MODEL");
   command.add_option("--data", flags.data, "a .ptd file with external tensors")
@@ -79,6 +93,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       .add_option("--chat-template-file", flags.chat_template,
                   "Jinja chat template; otherwise the model's own")
       ->type_name("FILE");
+  add_cache_flags(command, flags.cache);
   add_gpu_flags(command, flags.gpu);
   add_plan_flags(command, flags.gpu);
 }
@@ -144,8 +159,7 @@ Result<llm::GenerationOptions> generation_options(const SamplingFlags& flags) {
 }
 
 Result<std::shared_ptr<const llm::Model>> load_model(const ModelFlags& flags) {
-  PTERO_ASSIGN_OR_RETURN(std::unique_ptr<ProgramFile> opened,
-                         open_program(flags.model, flags.data));
+  PTERO_ASSIGN_OR_RETURN(std::unique_ptr<ProgramFile> opened, open_model_file(flags));
   const std::shared_ptr<ProgramFile> file = std::move(opened);
   llm::ModelSource source;
   source.program = std::shared_ptr<const pte::Program>(file, &file->program);

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "cli/cli.h"
+#include "cli/gguf_model.h"
 #include "gpu/native/wait.h"
 #include "llm/generation.h"
 #include "llm/model.h"
@@ -20,6 +21,7 @@ struct ModelFlags {
   std::string tokenizer;
   std::string chat_template;  // a file
   uint32_t context = 0;       // 0: the model's own
+  CacheFlags cache;
   GpuFlags gpu;
 };
 // -c; `ptero bench` takes a list instead.

@@ -65,10 +65,9 @@ void check_model(TestModel model, const ConvertOptions& options, double toleranc
   const pte::Program program = must(pte::read_program(ByteRange::whole(bytes)));
   pte::DataMap data;
   REQUIRE(data.add(program).ok());
-  const auto method = must(gpu::wait_for(
-      MethodModel::load(shared_device(), program, data, "forward", ops::all_operators(),
-                        ops::host_operators(), passes::standard_passes(),
-                        {.context = context_at_load})));
+  const auto method = must(gpu::wait_for(MethodModel::load(
+      shared_device(), program, data, "forward", ops::all_operators(), ops::host_operators(),
+      passes::standard_passes(), {.context = context_at_load})));
   const auto session = must(MethodSession::create(method));
   const std::vector<int64_t> tokens = {3, 41, 7, 7, 19, 0, 49, 23, 11};
   size_t at = 0;
@@ -145,8 +144,8 @@ TEST_CASE("another context at load: positions that the file has no rows for, and
     check_model(std::move(halves), {.context = in_file, .max_seq = 8}, 1e-5, context);
     TestModel f16;
     f16.type = TensorType::f16;
-    check_model(std::move(f16),
-                {.context = in_file, .max_seq = 8, .weights = WeightFormat::f16}, 0.02, context);
+    check_model(std::move(f16), {.context = in_file, .max_seq = 8, .weights = WeightFormat::f16},
+                0.02, context);
   }
 }
 

@@ -282,8 +282,8 @@ Status check_window(const gguf::File& file, ModelConfig& config) {
                   "choose a context of at most {}.",
                   *window, key, config.context, *window);
   if (window && *window != 0) {
-    config.largest_context = static_cast<uint32_t>(
-        std::min<uint64_t>(*window, config.largest_context));
+    config.largest_context =
+        static_cast<uint32_t>(std::min<uint64_t>(*window, config.largest_context));
   }
   return ok_status();
 }

@@ -107,9 +107,7 @@ class Resizer {
            graph_.values[call.args[1]] == pte::GraphValue(int64_t{0});
   }
 
-  bool is_null(uint32_t id) const {
-    return std::holds_alternative<pte::Null>(graph_.values[id]);
-  }
+  bool is_null(uint32_t id) const { return std::holds_alternative<pte::Null>(graph_.values[id]); }
 
   Status resize_cache(uint32_t id) {
     GraphTensor& cache = *tensor(id);
@@ -214,10 +212,10 @@ class Resizer {
     }
     const ByteRange cosine_bytes = graph_.constants[*table.constant_id].data;
     const ByteRange sine_bytes = graph_.constants[*tensor(sines)->constant_id].data;
-    PTERO_ASSIGN_OR_RETURN(const RopeAngles angles,
-                           find_rope_angles(cosine_bytes, sine_bytes, table.dtype, table.dims[0],
-                                            table.dims[1]),
-                           "while changing the context from {} to {}", capacity_, context_);
+    PTERO_ASSIGN_OR_RETURN(
+        const RopeAngles angles,
+        find_rope_angles(cosine_bytes, sine_bytes, table.dtype, table.dims[0], table.dims[1]),
+        "while changing the context from {} to {}", capacity_, context_);
     for (const auto& [id, bytes] : {std::pair(cosines, cosine_bytes), {sines, sine_bytes}}) {
       PTERO_RETURN_IF_ERROR(check_readers(id));
       pte::GraphConstant constant = graph_.constants[*tensor(id)->constant_id];

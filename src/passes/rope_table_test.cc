@@ -27,8 +27,7 @@ ByteRange table(uint32_t rows, bool sines, GraphDtype dtype, double base = 10000
   for (uint32_t row = 0; row < rows; ++row) {
     for (uint32_t column = 0; column < kColumns; ++column) {
       const float turned = static_cast<float>(row) * static_cast<float>(angle(base, column));
-      const auto value =
-          static_cast<float>(scale) * (sines ? std::sin(turned) : std::cos(turned));
+      const auto value = static_cast<float>(scale) * (sines ? std::sin(turned) : std::cos(turned));
       const auto append = [&](auto item) {
         const auto raw = std::as_bytes(std::span(&item, 1));
         bytes.insert(bytes.end(), raw.begin(), raw.end());
@@ -64,8 +63,8 @@ double error(const ByteRange& bytes, uint32_t rows, bool sines, GraphDtype dtype
     }
     const double turned =
         static_cast<double>(i / kColumns) * angle(base, static_cast<uint32_t>(i % kColumns));
-    worst = std::max(worst,
-                     std::fabs(value - scale * (sines ? std::sin(turned) : std::cos(turned))));
+    worst =
+        std::max(worst, std::fabs(value - scale * (sines ? std::sin(turned) : std::cos(turned))));
   }
   return worst;
 }

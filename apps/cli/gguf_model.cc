@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/gguf_model.h"
+
+#include <chrono>
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/composed_source.h"
+#include "base/system_files.h"
+#include "cli/language_model.h"
+#include "gguf/reader.h"
+
+namespace ptero::cli {
+namespace {
+
+constexpr std::string_view kNone = "none";
+
+// The same bytes; each piece that is read shows how far it is, and Ctrl-C ends it.
+ByteSourcePtr watched(ByteSourcePtr bytes) {
+  const bool shows = isatty(STDERR_FILENO) != 0;
+  const uint64_t size = bytes->size();
+  return generate_bytes(
+      size, [bytes = std::move(bytes), shows, size](uint64_t offset, std::span<std::byte> out) {
+        Status status = bytes->read(offset, out);
+        if (shows) {
+          const uint64_t done = offset + out.size();
+          fmt::print(stderr, "\rconverting: {} %{}", size == 0 ? 100 : 100 * done / size,
+                     done == size || !status.ok() || interrupted() ? "\r\033[K" : "");
+        }
+        return interrupted() ? Status(make_error(ErrorCode::cancelled, "Interrupted.")) : status;
+      });
+}
+
+}  // namespace
+
+void add_cache_flags(CLI::App& command, CacheFlags& flags) {
+  command
+      .add_option("--cache", flags.folder,
+                  "folder that keeps programs made of GGUF files (default: the user's cache "
+                  "folder); none: convert at each start")
+      ->envname("PTERO_CACHE")
+      ->type_name("DIR");
+  command
+      .add_option("--cache-limit", flags.limit,
+                  "bytes that it may hold, such as 8GB; what was not used for longest goes first")
+      ->envname("PTERO_CACHE_LIMIT")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str()
+      ->type_name("SIZE");
+}
+
+Result<std::optional<convert::ProgramCache>> open_cache(const CacheFlags& flags) {
+  if (flags.folder == kNone) {
+    return std::optional<convert::ProgramCache>();
+  }
+  std::string folder = flags.folder;
+  if (folder.empty()) {
+    const std::optional<std::string> users = user_cache_folder();
+    PTERO_REJECT_IF(!users, invalid_argument,
+                    "The environment does not tell a folder for caches; choose one with --cache "
+                    "DIR.");
+    folder = *users + "/ptero/programs";
+  }
+  return std::optional(convert::ProgramCache(std::move(folder), flags.limit));
+}
+
+Result<bool> is_gguf_file(const std::string& path) {
+  PTERO_ASSIGN_OR_RETURN(ByteSourcePtr source, map_file(path));
+  return gguf::is_gguf(ByteRange::whole(std::move(source)));
+}
+
+Result<pte::Program> open_gguf_model(const std::string& path, const CacheFlags& flags) {
+  std::optional<convert::ProgramCache> cache;
+  if (Result<std::optional<convert::ProgramCache>> opened = open_cache(flags); opened.ok()) {
+    cache = *std::move(opened);
+  } else {
+    stderr_log()(LogLevel::warning, opened.error().message());
+  }
+  const auto start = std::chrono::steady_clock::now();
+  bool converts = false;
+  convert::OpenEvents events;
+  events.on_convert = [&](bool kept) {
+    converts = kept;
+    if (kept) {
+      fmt::print(stderr, "ptero: converting {}, once\n", path);
+    }
+  };
+  events.watch = watched;
+  events.note = [](const std::string& sentence) { stderr_log()(LogLevel::warning, sentence); };
+  PTERO_ASSIGN_OR_RETURN(pte::Program program,
+                         convert::open_gguf(path, {}, cache ? &*cache : nullptr, events));
+  if (converts) {
+    fmt::print(stderr, "ptero: converted in {:.1f} s (`ptero cache list` shows what is kept)\n",
+               std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return program;
+}
+
+}  // namespace ptero::cli
