@@ -78,24 +78,22 @@ Result<pte::Program> open_gguf_model(const std::string& path, const CacheFlags& 
   } else {
     stderr_log()(LogLevel::warning, opened.error().message());
   }
-  const auto start = std::chrono::steady_clock::now();
-  bool converts = false;
   convert::OpenEvents events;
-  events.on_convert = [&](bool kept) {
-    converts = kept;
-    if (kept) {
+  std::chrono::steady_clock::time_point start;
+  events.on_convert = [&] {
+    start = std::chrono::steady_clock::now();
+    if (cache) {
       fmt::print(stderr, "ptero: converting {}, once\n", path);
     }
   };
+  events.on_kept = [&] {
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    fmt::print(stderr, "ptero: converted in {:.1f} s (`ptero cache list` shows what is kept)\n",
+               time.count());
+  };
   events.watch = watched;
   events.note = [](const std::string& sentence) { stderr_log()(LogLevel::warning, sentence); };
-  PTERO_ASSIGN_OR_RETURN(pte::Program program,
-                         convert::open_gguf(path, {}, cache ? &*cache : nullptr, events));
-  if (converts) {
-    fmt::print(stderr, "ptero: converted in {:.1f} s (`ptero cache list` shows what is kept)\n",
-               std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  return program;
+  return convert::open_gguf(path, {}, cache ? &*cache : nullptr, events);
 }
 
 }  // namespace ptero::cli

@@ -334,7 +334,7 @@ Result<pte::Program> open_gguf(const std::string& path, const ConvertOptions& op
     say(events, sentence);
   }
   if (events.on_convert) {
-    events.on_convert(cache != nullptr);
+    events.on_convert();
   }
   if (cache == nullptr) {
     return std::move(converted.program);
@@ -346,6 +346,9 @@ Result<pte::Program> open_gguf(const std::string& path, const ConvertOptions& op
     return make_error(ErrorCode::io, "The file {} changes while it is read.", path);
   }
   if (kept) {
+    if (events.on_kept) {
+      events.on_kept();
+    }
     if (std::optional<pte::Program> program = cache->find(key)) {
       return *std::move(program);
     }

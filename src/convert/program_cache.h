@@ -62,8 +62,9 @@ class ProgramCache {
 
 // What a front end hears and steers while a file is opened. All may be empty.
 struct OpenEvents {
-  // The conversion begins; `kept` says whether its result is to be kept.
-  std::function<void(bool kept)> on_convert;
+  // The conversion begins, for the cache if there is one; and its result is there.
+  std::function<void()> on_convert;
+  std::function<void()> on_kept;
   // Wraps the bytes that are written to the cache: to show progress, or to stop.
   std::function<ByteSourcePtr(ByteSourcePtr)> watch;
   // A sentence for the user: why the program is not kept, or what the conversion left out.

@@ -73,7 +73,7 @@ struct Heard {
   std::vector<std::string> notes;
   OpenEvents events() {
     OpenEvents events;
-    events.on_convert = [this](bool) { ++conversions; };
+    events.on_convert = [this] { ++conversions; };
     events.note = [this](const std::string& sentence) {
       if (!sentence.starts_with("The GGUF file holds no tokenizer")) {
         notes.push_back(sentence);

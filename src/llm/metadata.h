@@ -31,11 +31,9 @@ struct Metadata {
 std::vector<int64_t> constant_integers(const pte::Program& program, std::string_view method);
 
 // Code unsupported, with what is missing, for a program that is not a language model: method
-// forward takes int64 tokens [1, S] and an int64 position [1], and gives float logits.
-Result<Metadata> read_metadata(const pte::Program& program);
-
-// What is true of the model once its caches hold `context` positions. Code invalid_argument when
-// that is less than 2 or more than the model was trained for.
-Status use_context(Metadata& metadata, uint32_t context);
+// forward takes int64 tokens [1, S] and an int64 position [1], and gives float logits. With a
+// `context` above 0 it is what the model is once its caches hold so many positions; then code
+// invalid_argument for less than 2 and for more than the model was trained for.
+Result<Metadata> read_metadata(const pte::Program& program, uint32_t context = 0);
 
 }  // namespace ptero::llm

@@ -3,7 +3,6 @@
 
 import json
 import re
-import signal
 import subprocess
 
 import pytest
@@ -77,17 +76,10 @@ def test_without_a_place_for_the_program_it_runs_from_memory(ptero, model, tmp_p
     assert words in line
 
 
-def test_a_full_disk_is_no_reason_not_to_answer(ptero, model, tmp_path):
-    def fill_disk():
-        import resource  # a limit stands for the full disk: both make the write come back short
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
-    run = subprocess.run([PROGRAM, "generate", model, "--ids", "1,2,39", "-n", "8", *FLAGS],
-                         env=ptero.environment | {"PTERO_CACHE": str(tmp_path / "cache")},
-                         capture_output=True, text=True, timeout=120, check=False,
-                         preexec_fn=fill_disk, restore_signals=False)
+def test_a_cache_that_is_too_small_is_no_reason_not_to_answer(ptero, model, tmp_path):
+    run = generate(ptero, model, "--cache", tmp_path / "cache", "--cache-limit", "20KB")
     assert ids(run) == ids(generate(ptero, model, "--cache", "none"))
-    assert "is not kept, so the next start converts again: The file" in run.stderr
+    assert "is larger than the cache may be" in run.stderr
     assert not list((tmp_path / "cache").glob("*.pte*"))
 
 
@@ -155,11 +147,12 @@ def test_a_context_beyond_the_program_s_tables(ptero, model, tmp_path):
 def test_an_exported_program_with_another_context(ptero, name):
     from test_models import MANIFEST, MODELS
     model = MANIFEST.parent / MODELS[name]["pte"]
-    own = generate(ptero, model, count=1000)
-    larger = generate(ptero, model, "-c", 64, count=50)
-    assert ids(larger)[:len(ids(own))] == ids(own)[:50]
-    assert len(ids(larger)) == 50
-    assert len(ids(generate(ptero, model, "-c", 10, count=50))) == 8
+    larger = ids(generate(ptero, model, "-c", 100, count=90))
+    assert len(larger) == 90
+    for context in (10, 40):
+        fewer = ids(generate(ptero, model, "-c", context, count=90))
+        assert len(fewer) == context - 2
+        assert fewer == larger[:context - 2]
 
 
 def test_bench_loads_each_context(ptero, model):
@@ -210,5 +203,5 @@ def test_what_is_wrong_with_an_evaluation_is_said_before_the_conversion(
     done = ptero_without_adapter("convert", *[each.format(model=model) for each in arguments], "-o",
                                  tmp_path / "out.pte")
     assert done.returncode not in (0, 1)
-    assert words in sentence(done)
+    assert words in done.stderr
     assert not (tmp_path / "out.pte").exists()
