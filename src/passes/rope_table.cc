@@ -110,13 +110,14 @@ class AngleFinder {
   }
 
   Status check(uint32_t column, double angle, double scale) const {
-    // A table in float16 is made from float32, where large angles are rounded before their cosine.
-    const double rounded = dtype_ == pte::GraphDtype::float16 ? 0x1p-10 : 0x1p-22;
+    // Tables may have been rounded to half precision on their way, and large angles to single
+    // precision before their cosine was taken.
+    constexpr double kRounded = 0x1p-10;
     for (const Row& row : read_) {
       const double turned = std::fabs(row.number * angle);
       const double error = std::fabs(wrapped(row.phases[column] - row.number * angle));
-      PTERO_REJECT_IF(!(error <= rounded + turned * 0x1p-22) ||
-                          !(std::fabs(row.sizes[column] / scale - 1) <= 2 * rounded),
+      PTERO_REJECT_IF(!(error <= kRounded + turned * 0x1p-22) ||
+                          !(std::fabs(row.sizes[column] / scale - 1) <= 2 * kRounded),
                       unsupported,
                       "Row {} of a table of rotary angles does not continue the rows before it, so "
                       "that further ones cannot be computed.",

@@ -18,7 +18,7 @@ struct RopeAngles {
 };
 
 // The angles of two tables of `rows` rows, float32 or float16, found by least squares over their
-// rows. Code unsupported when some row says otherwise, by more than the type rounds.
+// rows. Code unsupported when some row says otherwise, by more than half precision rounds.
 Result<RopeAngles> find_rope_angles(const ByteRange& cosines, const ByteRange& sines,
                                     pte::GraphDtype dtype, uint32_t rows, uint32_t columns);
 

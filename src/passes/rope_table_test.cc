@@ -88,9 +88,9 @@ TEST_CASE("rope tables: rows beyond the last are those of the same angles") {
           const auto longer =
               extend_rope_table(which ? sines : cosines, *found, which, dtype, kMore);
           REQUIRE(longer.ok());
-          // A table that the exporter makes of so many rows rounds its angles by 2.4e-4.
+          // The exporter's own table of so many rows has angles that are rounded by 2.4e-4.
           CHECK(error(*longer, kMore, which, dtype, base, scale) <
-                (dtype == GraphDtype::float16 ? 1.5e-3 : 2.4e-4));
+                (dtype == GraphDtype::float16 ? 8e-4 : 1.2e-4));
         }
       }
     }
@@ -129,7 +129,7 @@ TEST_CASE("rope tables: what is no table of fixed angles is refused") {
   std::vector<float> changed(64 * kColumns);
   REQUIRE(sines.read(0, std::as_writable_bytes(std::span(changed))).ok());
   for (const auto& [at, value] : {std::pair<size_t, float>{40 * kColumns + 3, 0.01f},
-                                  {63 * kColumns, 1e-3f},
+                                  {63 * kColumns, 3e-3f},
                                   {kColumns, NAN}}) {
     std::vector<float> one = changed;
     one[at] += value;
