@@ -57,13 +57,13 @@ TEST_CASE("the user's cache folder follows the environment") {
   const char* const cache = std::getenv("XDG_CACHE_HOME");
   const std::string old_home = home != nullptr ? home : "";
   const std::string old_cache = cache != nullptr ? cache : "";
-  set("HOME", "/home/someone");
+  set("HOME", "/users/someone");
   set("XDG_CACHE_HOME", nullptr);
-  CHECK(user_cache_folder() == "/home/someone/.cache");
+  CHECK(user_cache_folder() == "/users/someone/.cache");
   set("XDG_CACHE_HOME", "/elsewhere");
   CHECK(user_cache_folder() == "/elsewhere");
   set("XDG_CACHE_HOME", "relative");
-  CHECK(user_cache_folder() == "/home/someone/.cache");
+  CHECK(user_cache_folder() == "/users/someone/.cache");
   set("HOME", nullptr);
   CHECK(user_cache_folder() == std::nullopt);
   set("HOME", home != nullptr ? old_home.c_str() : nullptr);
