@@ -46,24 +46,38 @@ void add_cache_flags(CLI::App& command, CacheFlags& flags) {
       .add_option("--cache-limit", flags.limit,
                   "bytes that it may hold, such as 8GB; what was not used for longest goes first")
       ->envname("PTERO_CACHE_LIMIT")
-      ->transform(CLI::AsSizeValue(false))
       ->capture_default_str()
       ->type_name("SIZE");
 }
+
+namespace {
+
+// CLI11 would pass over a wrong value in an environment variable without a word.
+Result<uint64_t> bytes_of(const std::string& size) {
+  std::string number = size;
+  uint64_t bytes = 0;
+  PTERO_REJECT_IF(
+      !CLI::AsSizeValue(false)(number).empty() || !CLI::detail::lexical_cast(number, bytes),
+      invalid_argument, "--cache-limit ({}) is not a size, such as 8GB.", size);
+  return bytes;
+}
+
+}  // namespace
 
 Result<std::optional<convert::ProgramCache>> open_cache(const CacheFlags& flags) {
   if (flags.folder == kNone) {
     return std::optional<convert::ProgramCache>();
   }
+  PTERO_ASSIGN_OR_RETURN(const uint64_t limit, bytes_of(flags.limit));
   std::string folder = flags.folder;
   if (folder.empty()) {
     const std::optional<std::string> users = user_cache_folder();
-    PTERO_REJECT_IF(!users, invalid_argument,
+    PTERO_REJECT_IF(!users, unsupported,
                     "The environment does not tell a folder for caches; choose one with --cache "
                     "DIR.");
     folder = *users + "/ptero/programs";
   }
-  return std::optional(convert::ProgramCache(std::move(folder), flags.limit));
+  return std::optional(convert::ProgramCache(std::move(folder), limit));
 }
 
 Result<bool> is_gguf_file(const std::string& path) {
@@ -75,8 +89,10 @@ Result<pte::Program> open_gguf_model(const std::string& path, const CacheFlags& 
   std::optional<convert::ProgramCache> cache;
   if (Result<std::optional<convert::ProgramCache>> opened = open_cache(flags); opened.ok()) {
     cache = *std::move(opened);
-  } else {
+  } else if (opened.error().code() == ErrorCode::unsupported) {
     stderr_log()(LogLevel::warning, opened.error().message());
+  } else {
+    return opened.error();
   }
   convert::OpenEvents events;
   std::chrono::steady_clock::time_point start;

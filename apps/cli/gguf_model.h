@@ -15,13 +15,13 @@
 namespace ptero::cli {
 
 struct CacheFlags {
-  std::string folder;                   // --cache, PTERO_CACHE; empty: the user's; "none": no cache
-  uint64_t limit = uint64_t{32} << 30;  // bytes; --cache-limit, PTERO_CACHE_LIMIT
+  std::string folder;          // --cache, PTERO_CACHE; empty: the user's; "none": no cache
+  std::string limit = "32GB";  // --cache-limit, PTERO_CACHE_LIMIT
 };
 void add_cache_flags(CLI::App& command, CacheFlags& flags);
 
-// Nothing when there is to be none. Code invalid_argument when the system does not tell the user's
-// folder.
+// Nothing when there is to be none. Code invalid_argument for a limit that is no size, unsupported
+// when the environment does not tell the user's folder.
 Result<std::optional<convert::ProgramCache>> open_cache(const CacheFlags& flags);
 
 // Whether the file begins as a GGUF file does. Code io.
