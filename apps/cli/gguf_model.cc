@@ -56,9 +56,13 @@ namespace {
 Result<uint64_t> bytes_of(const std::string& size) {
   std::string number = size;
   uint64_t bytes = 0;
-  PTERO_REJECT_IF(
-      !CLI::AsSizeValue(false)(number).empty() || !CLI::detail::lexical_cast(number, bytes),
-      invalid_argument, "--cache-limit ({}) is not a size, such as 8GB.", size);
+  bool right = false;
+  try {
+    right = CLI::AsSizeValue(false)(number).empty() && CLI::detail::lexical_cast(number, bytes);
+  } catch (const CLI::ValidationError&) {
+    // said below
+  }
+  PTERO_REJECT_IF(!right, invalid_argument, "--cache-limit ({}) is not a size, such as 8GB.", size);
   return bytes;
 }
 
