@@ -15,6 +15,7 @@
 #include "base/file_output.h"
 #include "cli/cli.h"
 #include "cli/evaluate.h"
+#include "cli/gguf_model.h"
 #include "cli/language_model.h"
 #include "cli/program_file.h"
 #include "cli/text_file.h"
@@ -81,18 +82,6 @@ class Progress {
   uint64_t size_;
   uint64_t shown_ = 0;
 };
-
-Result<WeightFormat> weight_format(const std::string& name) {
-  if (name == "q4") {
-    return WeightFormat::q4;
-  }
-  if (name == "f16") {
-    return WeightFormat::f16;
-  }
-  PTERO_REJECT_IF(name != "f32", invalid_argument, "--weights ({}) is none of q4, f16 and f32.",
-                  name);
-  return WeightFormat::f32;
-}
 
 Result<ConvertedProgram> make(const ConvertFlags& flags) {
   PTERO_REJECT_IF(flags.input.empty() == flags.random.empty(), invalid_argument,

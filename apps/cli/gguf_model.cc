@@ -89,7 +89,21 @@ Result<bool> is_gguf_file(const std::string& path) {
   return gguf::is_gguf(ByteRange::whole(std::move(source)));
 }
 
-Result<pte::Program> open_gguf_model(const std::string& path, const CacheFlags& flags) {
+Result<convert::WeightFormat> weight_format(const std::string& name) {
+  if (name == "q4") {
+    return convert::WeightFormat::q4;
+  }
+  if (name == "f16") {
+    return convert::WeightFormat::f16;
+  }
+  PTERO_REJECT_IF(name != "f32", invalid_argument, "--weights ({}) is none of q4, f16 and f32.",
+                  name);
+  return convert::WeightFormat::f32;
+}
+
+Result<pte::Program> open_gguf_model(const std::string& path,
+                                     const convert::ConvertOptions& options,
+                                     const CacheFlags& flags) {
   std::optional<convert::ProgramCache> cache;
   if (Result<std::optional<convert::ProgramCache>> opened = open_cache(flags); opened.ok()) {
     cache = *std::move(opened);
@@ -113,7 +127,7 @@ Result<pte::Program> open_gguf_model(const std::string& path, const CacheFlags& 
   };
   events.watch = watched;
   events.note = [](const std::string& sentence) { stderr_log()(LogLevel::warning, sentence); };
-  return convert::open_gguf(path, {}, cache ? &*cache : nullptr, events);
+  return convert::open_gguf(path, options, cache ? &*cache : nullptr, events);
 }
 
 }  // namespace ptero::cli

@@ -14,6 +14,9 @@
 
 namespace ptero::cli {
 
+// q4, f16 or f32; another name is an error that lists them.
+Result<convert::WeightFormat> weight_format(const std::string& name);
+
 struct CacheFlags {
   std::string folder;          // --cache, PTERO_CACHE; empty: the user's; "none": no cache
   std::string limit = "32GB";  // --cache-limit, PTERO_CACHE_LIMIT
@@ -29,6 +32,8 @@ Result<bool> is_gguf_file(const std::string& path);
 
 // The program of a GGUF file, from the cache or converted; says so on stderr. Ctrl-C ends it
 // (catch_interrupts()).
-Result<pte::Program> open_gguf_model(const std::string& path, const CacheFlags& flags);
+Result<pte::Program> open_gguf_model(const std::string& path,
+                                     const convert::ConvertOptions& options,
+                                     const CacheFlags& flags);
 
 }  // namespace ptero::cli

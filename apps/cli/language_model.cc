@@ -66,11 +66,17 @@ std::string_view words_for(llm::FinishReason reason) {
 Result<std::unique_ptr<ProgramFile>> open_model_file(const ModelFlags& flags) {
   PTERO_ASSIGN_OR_RETURN(const bool is_gguf, is_gguf_file(flags.model));
   if (!is_gguf) {
+    PTERO_REJECT_IF(!flags.weights.empty(), invalid_argument,
+                    "--weights is for GGUF files, and {} is none.", flags.model);
     return open_program(flags.model, flags.data);
   }
   PTERO_REJECT_IF(!flags.data.empty(), invalid_argument,
                   "--data is for .pte files, and {} is a GGUF file.", flags.model);
-  PTERO_ASSIGN_OR_RETURN(pte::Program program, open_gguf_model(flags.model, flags.cache));
+  convert::ConvertOptions options;
+  if (!flags.weights.empty()) {
+    PTERO_ASSIGN_OR_RETURN(options.weights, weight_format(flags.weights));
+  }
+  PTERO_ASSIGN_OR_RETURN(pte::Program program, open_gguf_model(flags.model, options, flags.cache));
   auto file = std::make_unique<ProgramFile>();
   file->program = std::move(program);
   PTERO_RETURN_IF_ERROR(file->data.add(file->program), "while reading {}", flags.model);
@@ -93,6 +99,11 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       .add_option("--chat-template-file", flags.chat_template,
                   "Jinja chat template; otherwise the model's own")
       ->type_name("FILE");
+  command
+      .add_option("--weights", flags.weights,
+                  "what to make of a GGUF file's weights: q4 (4-bit groups, the default), f16 or "
+                  "f32")
+      ->type_name("FORMAT");
   add_cache_flags(command, flags.cache);
   add_gpu_flags(command, flags.gpu);
   add_plan_flags(command, flags.gpu);

@@ -21,6 +21,7 @@ struct ModelFlags {
   std::string tokenizer;
   std::string chat_template;  // a file
   uint32_t context = 0;       // 0: the model's own
+  std::string weights;        // of a GGUF file; empty: q4
   CacheFlags cache;
   GpuFlags gpu;
 };

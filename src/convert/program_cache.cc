@@ -333,6 +333,13 @@ Result<pte::Program> open_gguf(const std::string& path, const ConvertOptions& op
   for (const std::string& sentence : converted.report.notes) {
     say(events, sentence);
   }
+  const auto rounded = std::ranges::count_if(
+      converted.report.weights,
+      [](const ConvertedWeight& weight) { return !weight.exact && weight.to == "4-bit"; });
+  if (rounded > 0) {
+    say(events, fmt::format("{} of {} weights are rounded to 4 bits.", rounded,
+                            converted.report.weights.size()));
+  }
   if (events.on_convert) {
     events.on_convert();
   }

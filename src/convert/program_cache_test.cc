@@ -337,6 +337,23 @@ TEST_CASE("cache: many at once") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("cache: that weights are rounded is said when it happens") {
+  const Folder folder;
+  TestModel model;
+  model.layers = 1;
+  model.type = test::TensorType::f16;
+  model.make();
+  const std::string path = folder.file("x.gguf");
+  REQUIRE(write_file(path, *own_bytes(model.file.bytes())).ok());
+  const ProgramCache cache = folder.cache();
+  Heard heard;
+  open(path, &cache, heard);
+  open(path, &cache, heard);
+  CHECK(heard.notes == std::vector<std::string>{"8 of 11 weights are rounded to 4 bits."});
+  open(path, &cache, heard, {.weights = WeightFormat::f16});
+  CHECK(heard.notes.size() == 1);
+}
+
 TEST_CASE("cache: wrong files are refused as anywhere") {
   const Folder folder;
   const ProgramCache cache = folder.cache();

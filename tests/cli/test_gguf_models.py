@@ -94,6 +94,21 @@ def test_a_changed_file_is_converted_again(ptero, model, tmp_path):
     assert "2 programs," in ptero("cache", "list", **cache).stdout
 
 
+def test_weights_may_stay_finer(ptero, tmp_path):
+    write_model(tmp_path / "x.gguf", kind=F32)
+    cache = {"PTERO_CACHE": str(tmp_path / "cache")}
+    rounded = generate(ptero, tmp_path / "x.gguf", **cache)
+    assert rounded.returncode == 0
+    assert "ptero: 8 of 11 weights are rounded to 4 bits." in rounded.stderr
+    exact = generate(ptero, tmp_path / "x.gguf", "--weights", "f32", **cache)
+    assert "rounded" not in exact.stderr
+    done = ptero("convert", tmp_path / "x.gguf", "-o", tmp_path / "x.pte", "--weights", "f32")
+    assert done.returncode == 0
+    assert ids(exact) == ids(generate(ptero, tmp_path / "x.pte"))
+    refused = generate(ptero, tmp_path / "x.pte", "--weights", "f32")
+    assert refused.returncode == 2 and "--weights is for GGUF files" in refused.stderr
+
+
 @pytest.mark.parametrize("arguments, words", [
     (["run", "{model}"], "is a GGUF file, which chat, generate and bench take"),
     (["inspect", "{model}"], "is a GGUF model"),
@@ -101,6 +116,7 @@ def test_a_changed_file_is_converted_again(ptero, model, tmp_path):
     (["chat", "{model}", "--data", "x.ptd"], "--data is for .pte files"),
     (["generate", "{broken}", "--ids", "1"], "exceeds the"),
     (["generate", "{missing}", "--ids", "1"], "missing.gguf cannot be opened"),
+    (["chat", "{model}", "--weights", "q5"], "--weights (q5) is none of q4, f16 and f32."),
     (["cache", "list", "--cache", "none"], "With --cache none there is no cache."),
     (["cache", "list"], "The environment does not tell a folder for caches"),
     (["cache", "list", "--cache", "x", "--cache-limit", "abc"], "(abc) is not a size"),
