@@ -195,6 +195,7 @@ void add_chat(CLI::App& app, Outcome& outcome) {
   CLI::App* command = app.add_subcommand("chat", "Talk with a language model");
   auto flags = std::make_shared<ChatFlags>();
   add_model_flags(*command, flags->model);
+  add_context_flag(*command, flags->model);
   command->add_option("--system-prompt", flags->system, "what the model is told before")
       ->type_name("TEXT");
   command

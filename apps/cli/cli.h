@@ -51,6 +51,7 @@ Result<gpu::Device> open_device(const GpuFlags& flags);
 int report(const Error& error);
 LogCallback stderr_log();
 
+void add_cache(CLI::App& app, Outcome& outcome);
 void add_convert(CLI::App& app, Outcome& outcome);
 void add_devices(CLI::App& app, Outcome& outcome);
 void add_bench(CLI::App& app, Outcome& outcome);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,6 +14,11 @@
 #include "base/composed_source.h"
 #include "base/file_output.h"
 #include "cli/cli.h"
+#include "cli/evaluate.h"
+#include "cli/gguf_model.h"
+#include "cli/language_model.h"
+#include "cli/program_file.h"
+#include "cli/text_file.h"
 #include "gguf/reader.h"
 #include "pte/program_writer.h"
 
@@ -32,9 +38,12 @@ struct ConvertFlags {
   std::string weights = "q4";
   std::string head;  // as the others
   bool report = false;
+  std::string evaluate;       // a text
+  std::string evaluate_file;  // instead; a path
+  GpuFlags gpu;               // to evaluate
 };
 
-std::atomic<bool> interrupted{false};
+std::atomic<bool> stops{false};
 
 // Ctrl-C ends the writing, and write_file() then takes the unfinished file away.
 class InterruptScope {
@@ -49,7 +58,7 @@ class InterruptScope {
   InterruptScope& operator=(const InterruptScope&) = delete;
 
  private:
-  static void handle(int) { interrupted = true; }
+  static void handle(int) { stops = true; }
   void (*before_int_)(int);
   void (*before_term_)(int);
 };
@@ -73,18 +82,6 @@ class Progress {
   uint64_t size_;
   uint64_t shown_ = 0;
 };
-
-Result<WeightFormat> weight_format(const std::string& name) {
-  if (name == "q4") {
-    return WeightFormat::q4;
-  }
-  if (name == "f16") {
-    return WeightFormat::f16;
-  }
-  PTERO_REJECT_IF(name != "f32", invalid_argument, "--weights ({}) is none of q4, f16 and f32.",
-                  name);
-  return WeightFormat::f32;
-}
 
 Result<ConvertedProgram> make(const ConvertFlags& flags) {
   PTERO_REJECT_IF(flags.input.empty() == flags.random.empty(), invalid_argument,
@@ -135,18 +132,70 @@ void print_summary(const ConvertReport& report, const std::string& output, uint6
   fmt::print("  {:.1f} MiB in {:.1f} s\n", static_cast<double>(bytes) / (1 << 20), seconds);
 }
 
+// Against the same conversion with f32 weights, or f16 where the device has no room for these.
+Status evaluate_output(const ConvertFlags& flags, const gpu::Device& device,
+                       const std::string& text) {
+  catch_interrupts();
+  PTERO_ASSIGN_OR_RETURN(const std::shared_ptr<const ProgramFile> file,
+                         open_program(flags.output, {}));
+  const std::shared_ptr<const pte::Program> model(file, &file->program);
+  ConvertFlags exact = flags;
+  exact.head.clear();
+  for (const char* const format : {"f32", "f16"}) {
+    exact.weights = format;
+    PTERO_ASSIGN_OR_RETURN(ConvertedProgram converted, make(exact));
+    const Result<Evaluation> found = evaluate(
+        device, model, std::make_shared<const pte::Program>(std::move(converted.program)), text);
+    if (!found.ok()) {
+      const ErrorCode code = found.error().code();
+      const bool too_large = code == ErrorCode::out_of_memory || code == ErrorCode::unsupported;
+      if (too_large && format == std::string_view("f32")) {
+        continue;
+      }
+      return found.error();
+    }
+    fmt::print("  evaluated on {} tokens{}, against {} weights:\n", found->tokens,
+               found->tokens < found->of_text
+                   ? fmt::format(" (of {}; the context is full)", found->of_text)
+                   : "",
+               format);
+    fmt::print("    same most likely next token: {} ({:.1f} %)\n", found->same_top,
+               100 * static_cast<double>(found->same_top) / static_cast<double>(found->tokens));
+    fmt::print("    KL divergence: {:.4f} nats a token, {:.4f} at most\n", found->divergence,
+               found->largest_divergence);
+    fmt::print("    perplexity: {:.3f}, before {:.3f}\n", found->perplexity,
+               found->reference_perplexity);
+    return ok_status();
+  }
+  return ok_status();
+}
+
 Status run(const ConvertFlags& flags) {
   const auto start = std::chrono::steady_clock::now();
+  // What is wrong with the evaluation is better said before the conversion.
+  const bool evaluates = !flags.evaluate.empty() || !flags.evaluate_file.empty();
+  std::string text = flags.evaluate;
+  std::optional<gpu::Device> device;
+  if (evaluates) {
+    PTERO_REJECT_IF(!flags.random.empty(), invalid_argument,
+                    "--evaluate needs a GGUF file: a random model has no tokenizer.");
+    PTERO_REJECT_IF(!flags.evaluate.empty() && !flags.evaluate_file.empty(), invalid_argument,
+                    "Only one of --evaluate and --evaluate-file can be given.");
+    if (!flags.evaluate_file.empty()) {
+      PTERO_ASSIGN_OR_RETURN(text, read_text_file(flags.evaluate_file));
+    }
+    PTERO_ASSIGN_OR_RETURN(device, open_device(flags.gpu));
+  }
   PTERO_ASSIGN_OR_RETURN(const ConvertedProgram converted, make(flags));
   for (const std::string& note : converted.report.notes) {
     fmt::print(stderr, "ptero: {}\n", note);
   }
   PTERO_ASSIGN_OR_RETURN(ByteSourcePtr bytes, pte::assemble_program(converted.program));
-  const InterruptScope scope;
+  std::optional<InterruptScope> scope(std::in_place);
   Progress progress(bytes->size());
   const ByteSourcePtr watched =
       generate_bytes(bytes->size(), [&](uint64_t offset, std::span<std::byte> out) -> Status {
-        PTERO_REJECT_IF(interrupted, cancelled, "The conversion is interrupted.");
+        PTERO_REJECT_IF(stops, cancelled, "The conversion is interrupted.");
         PTERO_RETURN_IF_ERROR(bytes->read(offset, out));
         progress.reached(offset + out.size());
         return ok_status();
@@ -157,7 +206,8 @@ Status run(const ConvertFlags& flags) {
   }
   print_summary(converted.report, flags.output, bytes->size(),
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  return ok_status();
+  scope.reset();
+  return device ? evaluate_output(flags, *device, text) : ok_status();
 }
 
 }  // namespace
@@ -196,6 +246,14 @@ void add_convert(CLI::App& app, Outcome& outcome) {
                                fmt::join(convert::random_model_names(), ", ")))
       ->type_name("NAME");
   command->add_flag("--report", flags->report, "list every weight and what became of it");
+  command
+      ->add_option("--evaluate", flags->evaluate,
+                   "afterwards feed this text to the model, and say how far it is from the one "
+                   "whose weights were not rounded (needs an adapter)")
+      ->type_name("TEXT");
+  command->add_option("--evaluate-file", flags->evaluate_file, "the same with a file's text")
+      ->type_name("FILE");
+  add_gpu_flags(*command, flags->gpu);
   command->callback([flags, &outcome] {
     if (const Status status = run(*flags); !status.ok()) {
       outcome.status = report(status.error());

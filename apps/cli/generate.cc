@@ -108,6 +108,7 @@ void add_generate(CLI::App& app, Outcome& outcome) {
       app.add_subcommand("generate", "Answer one prompt: the answer on stdout, the rest on stderr");
   auto flags = std::make_shared<GenerateFlags>();
   add_model_flags(*command, flags->model);
+  add_context_flag(*command, flags->model);
   command->add_option("-p,--prompt", flags->prompt, "the prompt")->type_name("TEXT");
   command->add_option("-f,--file", flags->prompt_file, "read the prompt from a file; - is stdin")
       ->type_name("FILE");

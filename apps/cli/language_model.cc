@@ -42,10 +42,30 @@ std::string_view words_for(llm::FinishReason reason) {
   return "interrupted";
 }
 
+Result<std::unique_ptr<ProgramFile>> open_model_file(const ModelFlags& flags) {
+  PTERO_ASSIGN_OR_RETURN(const bool is_gguf, is_gguf_file(flags.model));
+  if (!is_gguf) {
+    PTERO_REJECT_IF(!flags.weights.empty(), invalid_argument,
+                    "--weights is for GGUF files, and {} is none.", flags.model);
+    return open_program(flags.model, flags.data);
+  }
+  PTERO_REJECT_IF(!flags.data.empty(), invalid_argument,
+                  "--data is for .pte files, and {} is a GGUF file.", flags.model);
+  convert::ConvertOptions options;
+  if (!flags.weights.empty()) {
+    PTERO_ASSIGN_OR_RETURN(options.weights, weight_format(flags.weights));
+  }
+  PTERO_ASSIGN_OR_RETURN(pte::Program program, open_gguf_model(flags.model, options, flags.cache));
+  auto file = std::make_unique<ProgramFile>();
+  file->program = std::move(program);
+  PTERO_RETURN_IF_ERROR(file->data.add(file->program), "while reading {}", flags.model);
+  return file;
+}
+
 }  // namespace
 
 void add_model_flags(CLI::App& command, ModelFlags& flags) {
-  command.add_option("model,-m,--model", flags.model, "the .pte file")
+  command.add_option("model,-m,--model", flags.model, "the .pte or .gguf file")
       ->required()
       ->type_name("MODEL");
   command.add_option("--data", flags.data, "a .ptd file with external tensors")
@@ -58,8 +78,22 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       .add_option("--chat-template-file", flags.chat_template,
                   "Jinja chat template; otherwise the model's own")
       ->type_name("FILE");
+  command
+      .add_option("--weights", flags.weights,
+                  "what to make of a GGUF file's weights: q4 (4-bit groups, the default), f16 or "
+                  "f32")
+      ->type_name("FORMAT");
+  add_cache_flags(command, flags.cache);
   add_gpu_flags(command, flags.gpu);
   add_plan_flags(command, flags.gpu);
+}
+
+void add_context_flag(CLI::App& command, ModelFlags& flags) {
+  command
+      .add_option("-c,--context,--ctx-size", flags.context,
+                  "positions that the KV caches hold (default: as the model has them)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
 }
 
 void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
@@ -116,8 +150,7 @@ Result<llm::GenerationOptions> generation_options(const SamplingFlags& flags) {
 }
 
 Result<std::shared_ptr<const llm::Model>> load_model(const ModelFlags& flags) {
-  PTERO_ASSIGN_OR_RETURN(std::unique_ptr<ProgramFile> opened,
-                         open_program(flags.model, flags.data));
+  PTERO_ASSIGN_OR_RETURN(std::unique_ptr<ProgramFile> opened, open_model_file(flags));
   const std::shared_ptr<ProgramFile> file = std::move(opened);
   llm::ModelSource source;
   source.program = std::shared_ptr<const pte::Program>(file, &file->program);
@@ -130,6 +163,7 @@ Result<std::shared_ptr<const llm::Model>> load_model(const ModelFlags& flags) {
   }
   PTERO_ASSIGN_OR_RETURN(gpu::Device device, open_device(flags.gpu));
   PTERO_ASSIGN_OR_RETURN(source.options, plan_options(flags.gpu, device));
+  source.options.context = flags.context;
   const bool shows = isatty(STDERR_FILENO) != 0;
   if (shows) {
     fmt::print(stderr, "loading {} ...", flags.model);

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "cli/cli.h"
+#include "cli/gguf_model.h"
 #include "gpu/native/wait.h"
 #include "llm/generation.h"
 #include "llm/model.h"
@@ -19,8 +20,13 @@ struct ModelFlags {
   std::vector<std::string> data;
   std::string tokenizer;
   std::string chat_template;  // a file
+  uint32_t context = 0;       // 0: the model's own
+  std::string weights;        // of a GGUF file; empty: q4
+  CacheFlags cache;
   GpuFlags gpu;
 };
+// -c; `ptero bench` takes a list instead.
+void add_context_flag(CLI::App& command, ModelFlags& flags);
 void add_model_flags(CLI::App& command, ModelFlags& flags);
 
 struct SamplingFlags {

@@ -34,6 +34,7 @@ int run(int argc, char** argv) {
   bool version = false;
   app.add_flag("--version", version, "print the versions of ptero, Dawn and the adapter");
   cli::Outcome outcome;
+  cli::add_cache(app, outcome);
   cli::add_convert(app, outcome);
   cli::add_devices(app, outcome);
   cli::add_bench(app, outcome);

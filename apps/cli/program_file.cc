@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/byte_source.h"
+#include "gguf/reader.h"
 #include "gpu/native/wait.h"
 #include "ops/all_operators.h"
 #include "ops/host_operators.h"
@@ -23,6 +24,11 @@ Result<std::unique_ptr<ProgramFile>> open_program(const std::string& path,
                                                   const std::vector<std::string>& data_files) {
   auto file = std::make_unique<ProgramFile>();
   PTERO_ASSIGN_OR_RETURN(ByteSourcePtr source, map_file(path));
+  PTERO_ASSIGN_OR_RETURN(const bool is_gguf, gguf::is_gguf(ByteRange::whole(source)));
+  PTERO_REJECT_IF(is_gguf, unsupported,
+                  "{} is a GGUF file, which chat, generate and bench take; for other commands "
+                  "`ptero convert` makes a .pte file of it.",
+                  path);
   PTERO_ASSIGN_OR_RETURN(file->program, pte::read_program(ByteRange::whole(std::move(source))),
                          "while reading {}", path);
   PTERO_RETURN_IF_ERROR(file->data.add(file->program), "while reading {}", path);

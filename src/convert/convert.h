@@ -19,6 +19,10 @@
 
 namespace ptero::convert {
 
+// Rises with every change of what convert_gguf() makes of a file: programs that are kept carry it
+// in their names (program_cache.h). A test holds it to the bytes.
+inline constexpr uint32_t kConverterVersion = 1;
+
 enum class WeightFormat {
   q4,   // 4-bit groups of 32; Q4_0 weights keep their bits
   f16,  // half precision throughout, as from `--vulkan-force-fp16`

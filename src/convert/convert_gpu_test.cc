@@ -55,7 +55,8 @@ double distance(const HostTensor& logits, const std::vector<double>& expected) {
   return worst / largest;
 }
 
-void check_model(TestModel model, const ConvertOptions& options, double tolerance) {
+void check_model(TestModel model, const ConvertOptions& options, double tolerance,
+                 uint32_t context_at_load = 0) {
   model.make();
   const gguf::File file = must(gguf::read_gguf(model.file.range()));
   const ConvertedProgram converted = must(convert_gguf(file, options));
@@ -64,9 +65,9 @@ void check_model(TestModel model, const ConvertOptions& options, double toleranc
   const pte::Program program = must(pte::read_program(ByteRange::whole(bytes)));
   pte::DataMap data;
   REQUIRE(data.add(program).ok());
-  const auto method = must(gpu::wait_for(
-      MethodModel::load(shared_device(), program, data, "forward", ops::all_operators(),
-                        ops::host_operators(), passes::standard_passes())));
+  const auto method = must(gpu::wait_for(MethodModel::load(
+      shared_device(), program, data, "forward", ops::all_operators(), ops::host_operators(),
+      passes::standard_passes(), {.context = context_at_load})));
   const auto session = must(MethodSession::create(method));
   const std::vector<int64_t> tokens = {3, 41, 7, 7, 19, 0, 49, 23, 11};
   size_t at = 0;
@@ -129,6 +130,23 @@ TEST_CASE("f16 weights") {
 
 TEST_CASE("a head in float32 beside 4-bit weights") {
   check_model({}, {.max_seq = 8, .float_head = true}, 1e-5);
+}
+
+TEST_CASE("another context at load: positions that the file has no rows for, and fewer") {
+  for (const uint32_t context : {9, 40}) {
+    CAPTURE(context);
+    const uint32_t in_file = context == 9 ? 64 : 8;
+    TestModel factors;
+    factors.rope_factors = true;
+    check_model(std::move(factors), {.context = in_file, .max_seq = 8}, 1e-5, context);
+    TestModel halves;
+    halves.architecture = "qwen2";
+    check_model(std::move(halves), {.context = in_file, .max_seq = 8}, 1e-5, context);
+    TestModel f16;
+    f16.type = TensorType::f16;
+    check_model(std::move(f16), {.context = in_file, .max_seq = 8, .weights = WeightFormat::f16},
+                0.02, context);
+  }
 }
 
 TEST_CASE("an odd vocabulary") {

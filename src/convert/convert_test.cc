@@ -103,6 +103,7 @@ TEST_CASE("the methods of an exported language model") {
   const Read read = read_back(must(convert_file(model.file, {.context = 32, .max_seq = 16})));
   CHECK(constant_method(read, "get_max_seq_len") == 16);
   CHECK(constant_method(read, "get_max_context_len") == 32);
+  CHECK(constant_method(read, "get_trained_context_len") == 64);
   CHECK(constant_method(read, "get_n_layers") == 2);
   CHECK(constant_method(read, "get_vocab_size") == 50);
   CHECK(constant_method(read, "use_kv_cache") == 1);
@@ -343,6 +344,15 @@ TEST_CASE("random models have the shape of their names") {
   CHECK(random_model("llama-2b", {}).error().message() ==
         "There is no random model \"llama-2b\"; there are smollm2-135m, llama-1b, llama-3b, "
         "llama-8b.");
+}
+
+TEST_CASE("a context at load may not be longer than a sliding window") {
+  TestModel model;
+  model.architecture = "qwen2";
+  model.make();
+  model.file.u32("qwen2.attention.sliding_window", 48);
+  const Read read = read_back(must(convert_file(model.file, {.context = 32})));
+  CHECK(constant_method(read, "get_trained_context_len") == 48);
 }
 
 // Scales are kept only until they are read: together they are 17 MB here, the largest 3.5 MB.

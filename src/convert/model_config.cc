@@ -269,10 +269,11 @@ Status apply_options(const ConvertOptions& options, ModelConfig& config) {
   PTERO_REJECT_IF(config.context < 2, invalid_argument, "The context ({}) is below 2.",
                   config.context);
   config.max_seq = std::min(options.max_seq, config.context);
+  config.largest_context = config.trained_context;
   return ok_status();
 }
 
-Status check_window(const gguf::File& file, const ModelConfig& config) {
+Status check_window(const gguf::File& file, ModelConfig& config) {
   const std::string key = config.architecture + ".attention.sliding_window";
   PTERO_ASSIGN_OR_RETURN(const auto window, file.whole_number(key));
   // A window that nothing falls out of is none.
@@ -280,6 +281,10 @@ Status check_window(const gguf::File& file, const ModelConfig& config) {
                   "The model sees only the last {} positions ({}), fewer than the context ({}); "
                   "choose a context of at most {}.",
                   *window, key, config.context, *window);
+  if (window && *window != 0) {
+    config.largest_context =
+        static_cast<uint32_t>(std::min<uint64_t>(*window, config.largest_context));
+  }
   return ok_status();
 }
 

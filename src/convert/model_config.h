@@ -30,6 +30,7 @@ struct ModelConfig {
 
   uint32_t context = 0;
   uint32_t max_seq = 0;
+  uint32_t largest_context = 0;  // trained for, and within the sliding window if there is one
 };
 
 // Numbers that are 0 or contradict each other do not come back.
@@ -39,7 +40,7 @@ Result<ModelConfig> read_config(const gguf::File& file);
 Status apply_options(const ConvertOptions& options, ModelConfig& config);
 
 // A sliding window must not be shorter than the context: no operator has one.
-Status check_window(const gguf::File& file, const ModelConfig& config);
+Status check_window(const gguf::File& file, ModelConfig& config);
 
 // Angles of pairs: base^(-2i / rotated).
 std::vector<double> rope_frequencies(double base, uint32_t rotated);

@@ -98,6 +98,7 @@ Result<pte::Program> make_program(const ModelConfig& config, const ModelGraph& m
   };
   add_constant("get_max_seq_len", int64_t{config.max_seq});
   add_constant("get_max_context_len", int64_t{config.context});
+  add_constant("get_trained_context_len", int64_t{config.largest_context});
   add_constant("get_n_layers", int64_t{config.layers});
   add_constant("get_vocab_size", int64_t{config.vocabulary});
   add_constant("use_kv_cache", true);

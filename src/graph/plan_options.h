@@ -25,6 +25,9 @@ struct PlanOptions {
   bool scratch_pool = true;             // scratch of one operator serves later ones, too
   std::string adapter_routes = "auto";  // or of another kind of adapter: "software", "gpu"
   uint32_t sdpa_query_tile = 0;         // of attention in tiles; 0: as it comes
+  // Positions of the KV caches; 0: as the program has them. Not a key of the list below: whoever
+  // runs a language model sets it (llm::ModelSource).
+  uint32_t context = 0;
 
   bool operator==(const PlanOptions&) const = default;
 };

@@ -37,7 +37,7 @@ std::vector<int64_t> constant_integers(const pte::Program& program, std::string_
   return values;
 }
 
-Result<Metadata> read_metadata(const pte::Program& program) {
+Result<Metadata> read_metadata(const pte::Program& program, uint32_t context) {
   const pte::ExecutionPlan* plan = pte::find_plan(program, "forward");
   PTERO_REJECT_IF(plan == nullptr, unsupported,
                   "The program has no method (forward), so it is not a language model.");
@@ -69,9 +69,19 @@ Result<Metadata> read_metadata(const pte::Program& program) {
   if (metadata.max_context == 0) {
     metadata.max_context = size_from(program, "get_max_seq_len");
   }
+  metadata.trained_context = size_from(program, "get_trained_context_len");
+  if (context != 0) {
+    PTERO_REJECT_IF(context < 2, invalid_argument, "The context ({}) is below 2.", context);
+    PTERO_REJECT_IF(metadata.trained_context != 0 && context > metadata.trained_context,
+                    invalid_argument,
+                    "The context ({}) exceeds what the model was trained for ({}).", context,
+                    metadata.trained_context);
+    metadata.max_context = context;
+    metadata.max_tokens = std::min(metadata.max_tokens, context);
+  }
   PTERO_REJECT_IF(metadata.max_context == 0, unsupported,
                   "The program does not say how many positions its caches hold "
-                  "(get_max_context_len).");
+                  "(get_max_context_len), and none was asked for.");
   for (const char* method : {"get_eos_ids", "get_eos_id"}) {
     for (const int64_t id : constant_integers(program, method)) {
       if (id >= 0 && id < metadata.vocab_size) {

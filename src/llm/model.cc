@@ -45,6 +45,12 @@ bool is_half(const graph::MethodModel& method) {
   return false;
 }
 
+bool has_caches(const graph::MethodModel& method) {
+  return std::any_of(method.delegates().begin(), method.delegates().end(), [](const auto& graph) {
+    return graph->memory().bytes(gpu::MemoryKind::cache) > 0;
+  });
+}
+
 }  // namespace
 
 class LmLoader : public gpu::Pending<std::shared_ptr<const Model>> {
@@ -71,7 +77,8 @@ class LmLoader : public gpu::Pending<std::shared_ptr<const Model>> {
   Result<bool> advance_load() {
     Model& model = *model_;
     if (method_ == nullptr && model.method_ == nullptr) {
-      PTERO_ASSIGN_OR_RETURN(model.metadata_, read_metadata(*model.source_.program));
+      PTERO_ASSIGN_OR_RETURN(model.metadata_, read_metadata(*model.source_.program,
+                                                            model.source_.options.context));
       PTERO_RETURN_IF_ERROR(read_texts());
       method_ = graph::MethodModel::load(model.device_, *model.source_.program, *model.source_.data,
                                          "forward", ops::all_operators(), ops::host_operators(),
@@ -82,6 +89,9 @@ class LmLoader : public gpu::Pending<std::shared_ptr<const Model>> {
         return false;
       }
       PTERO_ASSIGN_OR_RETURN(model.method_, method_->take());
+      PTERO_REJECT_IF(model.source_.options.context != 0 && !has_caches(*model.method_),
+                      unsupported,
+                      "The context cannot be changed: the program has no KV caches of its own.");
       method_ = nullptr;
       kernels_ = model.device_.prepare({DeviceSampler::kernel_key(
           is_half(*model.method_), model.device_.adapter().is_software())});

@@ -20,6 +20,12 @@ Status widen_half(pte::Graph& graph, const graph::DeviceFacts& device);
 // touches, and the one that goes with it, stay as they are.
 Status halve_caches(pte::Graph& graph, const graph::DeviceFacts& device);
 
+// With the option context: KV caches hold so many positions, and tables of rotary angles reach at
+// least as far; rows that a table lacks continue what its own rows say. Code unsupported, with what
+// is in the way, when a cache is used by more than attention, a mask or ring goes with the file's
+// size, or a table is no multiple of fixed angles. A graph without caches stays as it is.
+Status resize_context(pte::Graph& graph, const graph::DeviceFacts& device);
+
 // The fusions; the option enable_fusion=false turns them all off. They look for what exporters
 // write, and copies that only change a shape do not hide it. What they make computes the same
 // values, but for the order in which sums are added up.

@@ -5,8 +5,8 @@ namespace ptero::passes {
 
 const std::vector<graph::GraphPass>& standard_passes() {
   static const std::vector<graph::GraphPass> passes = {
-      widen_half,    halve_caches, fuse_swiglu,       fuse_attention,
-      fuse_residual, fuse_norm,    place_activations,
+      resize_context, widen_half,    halve_caches, fuse_swiglu,
+      fuse_attention, fuse_residual, fuse_norm,    place_activations,
   };
   return passes;
 }

@@ -156,6 +156,17 @@ TEST_CASE("tokenizer: bytes stand for characters without a token") {
         std::vector<std::string>{"", "", "\uFFFD\uFFFDa", "\uFFFD", ""});
 }
 
+TEST_CASE("tokenizer: only two hexadecimal digits are a byte") {
+  for (const std::string name : {"<0x-1>", "<0x+1>", "<0x 1>", "<0xG0>", "<0x1>", "<0x041>"}) {
+    CAPTURE(name);
+    std::string json = llama_json();
+    json.replace(json.find("<0xE4>"), 6, name);
+    const auto tokenizer = Tokenizer::from_json(json);
+    REQUIRE(tokenizer.ok());
+    CHECK(tokenizer->decode(Ids{5, 1, 5}) == "a" + name + "a");
+  }
+}
+
 TEST_CASE("tokenizer: tiktoken ranks with a pattern of the caller") {
   const std::string file = tiktoken_file({"he", "ll", "hell", "hello"});
   const TiktokenOptions options{.pattern = R"(\p{L}+|\s+|.)",

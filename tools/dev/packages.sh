@@ -9,7 +9,7 @@ host_packages_test=(ccache git graphviz)
 
 forky_packages_build=(libwebgpu-dawn-dev libvulkan1 mesa-vulkan-drivers libfmt-dev
   nlohmann-json3-dev libcli11-dev libflatbuffers-dev flatbuffers-compiler
-  libpcre2-dev libutf8proc-dev)
+  libpcre2-dev libutf8proc-dev libblake3-dev)
 forky_packages_test=(doctest-dev dawn-tools clang-21 libclang-rt-21-dev)
 
 # SwiftShader is one file of this package; nothing of it is installed.
