@@ -23,7 +23,8 @@ model that PyTorch exported and whose outputs agree with PyTorch's on both test 
 and SwiftShader; `ptero verify testdata/models/manifest.json --filter MODEL` repeats it. `live` counts
 the models with that operator in which one loaded graph runs several lengths. Operators that the
 exporter writes as others today have a test case instead: of `ops_gpu_test`, which runs on both
-adapters, or of `ops_test` for those of the host.
+adapters, or of `ops_test` for those of the host. No file has an operator `ptero...`: the fusions of
+`src/passes` make it of others as a model is loaded.
 """
 
 

@@ -31,6 +31,24 @@ TEST_CASE("greedy answers are equal each time, in two sessions of one model at o
   fail(ptero_session_rewind(one, 1000), PTERO_INVALID_ARGUMENT, "cannot go back to 1000");
 }
 
+TEST_CASE("another context than the file's, and one beyond what the model was trained for") {
+  const Session usual;
+  const std::vector<uint32_t> want = greedy(usual);
+  ptero_model* model = nullptr;
+  const Options options({{"ctx-size", "64"}});
+  succeed(
+      ptero_model_load(shared_device(), model_file().c_str(), options, nullptr, nullptr, &model));
+  CHECK(ptero_model_context(model) == 64);
+  {
+    const Session session(model);
+    CHECK(greedy(session) == want);
+  }
+  ptero_model_free(model);
+  const Options beyond({{"ctx-size", "65"}});
+  fail(ptero_model_load(shared_device(), model_file().c_str(), beyond, nullptr, nullptr, &model),
+       PTERO_INVALID_ARGUMENT, "trained for (64)");
+}
+
 TEST_CASE("text streams in whole characters and adds up") {
   struct Seen {
     std::string text;

@@ -95,7 +95,7 @@ Result<std::shared_ptr<ModelState>> load(std::shared_ptr<DeviceState> device,
     state->device->warn(sentence);
   }
   const Progress progress(callback, user, gpu_device, bytes);
-  const Result<llm::Metadata> metadata = llm::read_metadata(state->program);
+  const Result<llm::Metadata> metadata = llm::read_metadata(state->program, options.plan.context);
   if (!metadata.ok() || options.method != "forward") {
     state->not_language =
         metadata.ok() ? "Another method than forward was loaded." : metadata.error().message();

@@ -123,6 +123,10 @@ const std::vector<Key>& keys() {
          return ok_status();
        }},
       {"method", "method to load", text_to(&Options::method)},
+      {"ctx-size", "positions that the KV caches hold; 0: as the model has them",
+       [](Options& options, const std::string& value) {
+         return read_number(value, options.plan.context);
+       }},
       {"tokenizer", "file; otherwise the model's own", text_to(&Options::tokenizer)},
       {"chat-template-file", "Jinja file; otherwise the model's own",
        text_to(&Options::chat_template)},

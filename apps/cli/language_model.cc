@@ -165,11 +165,16 @@ Result<std::shared_ptr<const llm::Model>> load_model(const ModelFlags& flags) {
   PTERO_ASSIGN_OR_RETURN(source.options, plan_options(flags.gpu, device));
   source.options.context = flags.context;
   const bool shows = isatty(STDERR_FILENO) != 0;
-  if (shows) {
-    fmt::print(stderr, "loading {} ...", flags.model);
-  }
+  const uint64_t before = device.stats().bytes_written;
+  const auto progress = [&] {
+    if (shows) {
+      fmt::print(stderr, "\rloading {} ... {} MiB on the device", flags.model,
+                 (device.stats().bytes_written - before) >> 20);
+    }
+  };
+  progress();
   const auto loading = llm::Model::load(device, std::move(source));
-  Result<std::shared_ptr<const llm::Model>> model = wait_interruptibly(*loading);
+  Result<std::shared_ptr<const llm::Model>> model = wait_interruptibly(*loading, progress);
   if (shows) {
     fmt::print(stderr, "\r\033[K");
   }

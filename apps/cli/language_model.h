@@ -2,6 +2,7 @@
 // What the commands for language models share: flags, loading with progress, Ctrl-C.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,15 +50,20 @@ void catch_interrupts();
 bool interrupted();
 void clear_interrupt();
 
-// Waits for as long as it takes, looking for Ctrl-C in between. Code cancelled after one.
+// Waits for as long as it takes, looking for Ctrl-C in between, and calls `meanwhile` each time.
+// Code cancelled after one.
 template <typename T>
-Result<T> wait_interruptibly(gpu::Pending<T>& operation) {
+Result<T> wait_interruptibly(gpu::Pending<T>& operation,
+                             const std::function<void()>& meanwhile = {}) {
   while (!operation.done()) {
     const Status status = gpu::wait(operation, std::chrono::milliseconds(200));
     if (!status.ok() && status.error().code() != ErrorCode::timeout) {
       return status.error();
     }
     PTERO_REJECT_IF(interrupted() && !operation.done(), cancelled, "Interrupted.");
+    if (meanwhile) {
+      meanwhile();
+    }
   }
   return operation.take();
 }

@@ -77,8 +77,8 @@ class LmLoader : public gpu::Pending<std::shared_ptr<const Model>> {
   Result<bool> advance_load() {
     Model& model = *model_;
     if (method_ == nullptr && model.method_ == nullptr) {
-      PTERO_ASSIGN_OR_RETURN(model.metadata_, read_metadata(*model.source_.program,
-                                                            model.source_.options.context));
+      PTERO_ASSIGN_OR_RETURN(model.metadata_,
+                             read_metadata(*model.source_.program, model.source_.options.context));
       PTERO_RETURN_IF_ERROR(read_texts());
       method_ = graph::MethodModel::load(model.device_, *model.source_.program, *model.source_.data,
                                          "forward", ops::all_operators(), ops::host_operators(),

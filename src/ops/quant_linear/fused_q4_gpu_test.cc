@@ -103,7 +103,7 @@ void check_fused(PlannedRun& run, Fused fused) {
   CHECK_MESSAGE(wrong == 0, first);
 }
 
-TEST_CASE("fused q4gsw: every number of rows and everything at once that goes together") {
+TEST_CASE("operator ptero.linear_q4gsw.default") {
   for (const Way& way : ways()) {
     CAPTURE(std::string(way.name));
     for (const uint32_t m : {1, 2, 3, 4, 7, 16, 17, 40, 130}) {

@@ -153,7 +153,7 @@ class Rotator {
   Doubles want_cache_[2];
 };
 
-TEST_CASE("rotary_kv_cache: queries, caches, live rows and positions") {
+TEST_CASE("operator ptero.rotary_kv_cache.default") {
   const bool half = shared_device().features().contains(gpu::Feature::shader_f16);
   for (const bool halves : {false, true}) {
     for (const auto cache : {pte::GraphDtype::float32, pte::GraphDtype::float16}) {
