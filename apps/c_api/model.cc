@@ -96,6 +96,9 @@ Result<std::shared_ptr<ModelState>> load(std::shared_ptr<DeviceState> device,
   }
   const Progress progress(callback, user, gpu_device, bytes);
   const Result<llm::Metadata> metadata = llm::read_metadata(state->program, options.plan.context);
+  if (options.plan.context != 0 && !metadata.ok()) {
+    return metadata.error();  // only language models have a context
+  }
   if (!metadata.ok() || options.method != "forward") {
     state->not_language =
         metadata.ok() ? "Another method than forward was loaded." : metadata.error().message();
