@@ -247,8 +247,10 @@ Status measure_model(const BenchFlags& flags, Trace& trace, BenchReport& report)
   PTERO_REJECT_IF(interrupted(), cancelled, "Interrupted.");
   report.device_bytes_peak = model->device().stats().bytes_peak;
   report.host_bytes_peak = peak_host_bytes().value_or(0);
-  PTERO_ASSIGN_OR_RETURN(const auto session, llm::Session::create(model));
-  report.memory = session->method().memory();
+  // A device that was lost has failed its rows already.
+  if (const auto session = llm::Session::create(model); session.ok()) {
+    report.memory = (*session)->method().memory();
+  }
   if (flags.profile) {
     PTERO_ASSIGN_OR_RETURN(std::vector<BenchProfile> profiles, bench.profile(), "while profiling");
     std::move(profiles.begin(), profiles.end(), std::back_inserter(report.profiles));
