@@ -101,9 +101,9 @@ typedef int32_t (*ptero_progress_callback)(void* user, uint64_t done, uint64_t t
 typedef struct ptero_model ptero_model;
 
 /* Loads a method of a .pte file: forward, unless option `method` names another. Options: data,
- * tokenizer, chat-template-file, method, ctx-size, and all keys of --option. `progress` counts bytes on their
- * way to the device, of about as many as the file has; it may be NULL. The file stays as it is
- * until the model is gone. PTERO_CANCELLED when `progress` says so. */
+ * tokenizer, chat-template-file, method, ctx-size, and all keys of --option. `progress` counts
+ * bytes on their way to the device, of about as many as the file has; it may be NULL. The file
+ * stays as it is until the model is gone. PTERO_CANCELLED when `progress` says so. */
 ptero_status ptero_model_load(ptero_device* device, const char* path, const ptero_options* options,
                               ptero_progress_callback progress, void* user, ptero_model** out);
 void ptero_model_free(ptero_model* model);
