@@ -102,15 +102,15 @@ install_advice() {
   if have apt-get; then
     say "With apt: sudo apt-get install g++ cmake ninja-build python3-venv libfmt-dev \\"
     say "    nlohmann-json3-dev libcli11-dev libflatbuffers-dev flatbuffers-compiler doctest-dev \\"
-    say "    mesa-vulkan-drivers libvulkan1"
+    say "    libpcre2-dev libutf8proc-dev libblake3-dev mesa-vulkan-drivers libvulkan1"
     say "and, for Dawn, either a Dawn release (below) or the Debian packages under build/:"
     say "    ./dev setup --sysroot --mirror <address of a Debian mirror>"
   elif have dnf; then
     say "With dnf: sudo dnf install gcc-c++ cmake ninja-build python3 fmt-devel json-devel \\"
-    say "    cli11-devel flatbuffers-devel flatbuffers-compiler doctest-devel mesa-vulkan-drivers \\"
-    say "    vulkan-loader"
+    say "    cli11-devel flatbuffers-devel flatbuffers-compiler doctest-devel pcre2-devel \\"
+    say "    utf8proc-devel blake3-devel mesa-vulkan-drivers vulkan-loader"
   elif have brew; then
-    say "With Homebrew: brew install cmake ninja python fmt nlohmann-json cli11 flatbuffers doctest"
+    say "With Homebrew: brew install cmake ninja python fmt nlohmann-json cli11 flatbuffers doctest pcre2 utf8proc blake3"
   else
     say "Install, under the names your system has for them:"
     say "    $wanted"
