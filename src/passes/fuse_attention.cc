@@ -121,25 +121,7 @@ void rewrite(pte::Graph& graph, Match& found) {
 }  // namespace
 
 Status fuse_attention(pte::Graph& graph, const graph::DeviceFacts& device) {
-  if (!device.options.enable_fusion) {
-    return ok_status();
-  }
-  std::vector<Match> matches;
-  {
-    const GraphIndex index(graph);
-    for (size_t call = 0; call < graph.chain.size(); ++call) {
-      if (auto found = match(index, call)) {
-        matches.push_back(std::move(*found));
-      }
-    }
-  }
-  std::vector<Rewrite> rewrites;
-  for (Match& found : matches) {
-    rewrite(graph, found);
-    rewrites.push_back(std::move(found.rewrite));
-  }
-  apply_rewrites(rewrites, graph);
-  return ok_status();
+  return fuse_all(graph, device, match, [&](Match& found) { rewrite(graph, found); });
 }
 
 }  // namespace ptero::passes

@@ -131,47 +131,17 @@ std::optional<Norm> match_norm(const GraphIndex& index, size_t layer) {
 }  // namespace
 
 Status fuse_residual(pte::Graph& graph, const graph::DeviceFacts& device) {
-  if (!device.options.enable_fusion) {
-    return ok_status();
-  }
-  std::vector<Residual> matches;
-  {
-    const GraphIndex index(graph);
-    for (size_t call = 0; call < graph.chain.size(); ++call) {
-      auto found = match_residual(index, call);
-      if (found && (matches.empty() || !overlap(matches.back().rewrite, found->rewrite))) {
-        matches.push_back(std::move(*found));
-      }
-    }
-  }
-  std::vector<Rewrite> rewrites;
-  for (Residual& found : matches) {
+  return fuse_all(graph, device, match_residual, [&](Residual& found) {
     std::vector<uint32_t> args = fused_arguments(graph, graph.chain[found.layer]);
     args[kResidual] = found.other;
     args[kY] = found.result;
     found.rewrite.added[found.add] = {
         {graph.chain[found.layer].node_id, std::string(kFusedQ4Linear), std::move(args)}};
-    rewrites.push_back(std::move(found.rewrite));
-  }
-  apply_rewrites(rewrites, graph);
-  return ok_status();
+  });
 }
 
 Status fuse_norm(pte::Graph& graph, const graph::DeviceFacts& device) {
-  if (!device.options.enable_fusion) {
-    return ok_status();
-  }
-  std::vector<Norm> matches;
-  {
-    const GraphIndex index(graph);
-    for (size_t call = 0; call < graph.chain.size(); ++call) {
-      if (auto found = match_norm(index, call)) {
-        matches.push_back(std::move(*found));
-      }
-    }
-  }
-  std::vector<Rewrite> rewrites;
-  for (Norm& found : matches) {
+  return fuse_all(graph, device, match_norm, [&](Norm& found) {
     const std::vector<uint32_t> norm = graph.chain[found.norm].args;
     std::vector<uint32_t> args = fused_arguments(graph, graph.chain[found.layer]);
     args[kX] = norm[0];
@@ -179,10 +149,7 @@ Status fuse_norm(pte::Graph& graph, const graph::DeviceFacts& device) {
     args[kNormEps] = norm[2];
     found.rewrite.added[found.layer] = {
         {graph.chain[found.layer].node_id, std::string(kFusedQ4Linear), std::move(args)}};
-    rewrites.push_back(std::move(found.rewrite));
-  }
-  apply_rewrites(rewrites, graph);
-  return ok_status();
+  });
 }
 
 }  // namespace ptero::passes

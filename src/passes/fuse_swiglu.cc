@@ -76,20 +76,7 @@ std::optional<Match> match(const GraphIndex& index, size_t call) {
 }  // namespace
 
 Status fuse_swiglu(pte::Graph& graph, const graph::DeviceFacts& device) {
-  if (!device.options.enable_fusion) {
-    return ok_status();
-  }
-  std::vector<Match> matches;
-  {
-    const GraphIndex index(graph);
-    for (size_t call = 0; call < graph.chain.size(); ++call) {
-      if (auto found = match(index, call)) {
-        matches.push_back(std::move(*found));
-      }
-    }
-  }
-  std::vector<Rewrite> rewrites;
-  for (Match& found : matches) {
+  return fuse_all(graph, device, match, [&](Match& found) {
     const JoinedLayer joined = join(graph, std::array{found.gate, found.up});
     const uint32_t none = add_value(graph, pte::Null{});
     const std::vector<uint32_t> args = {found.gate.x,  joined.weight,
@@ -99,10 +86,7 @@ Status fuse_swiglu(pte::Graph& graph, const graph::DeviceFacts& device) {
                                         none,          found.result};
     const size_t last = *found.rewrite.removed.rbegin();
     found.rewrite.added[last] = {{graph.chain[last].node_id, std::string(kFusedQ4Linear), args}};
-    rewrites.push_back(std::move(found.rewrite));
-  }
-  apply_rewrites(rewrites, graph);
-  return ok_status();
+  });
 }
 
 }  // namespace ptero::passes

@@ -9,8 +9,11 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/result.h"
+#include "graph/pass.h"
 #include "pte/graph.h"
 
 namespace ptero::passes {
@@ -59,10 +62,40 @@ struct Rewrite {
 // Whether two rewrites, made from one index, may both be done: they touch different calls.
 bool overlap(const Rewrite& a, const Rewrite& b);
 
+// What all fusions do: `match(index, call)` finds a pattern that ends at a call, an optional of
+// something with a member `rewrite` that says which calls go; `fill(match)` adds to the graph what
+// comes instead. Of two patterns that overlap the first is taken. Nothing without enable_fusion.
+template <typename Match, typename Fill>
+Status fuse_all(pte::Graph& graph, const graph::DeviceFacts& device, Match match, Fill fill);
+
 void apply_rewrites(const std::vector<Rewrite>& rewrites, pte::Graph& graph);
 
 uint32_t add_value(pte::Graph& graph, pte::GraphValue value);
 // A tensor with memory of its own until place_activations() finds it better.
 uint32_t add_activation(pte::Graph& graph, pte::GraphTensor tensor);
+
+template <typename Match, typename Fill>
+Status fuse_all(pte::Graph& graph, const graph::DeviceFacts& device, Match match, Fill fill) {
+  if (!device.options.enable_fusion) {
+    return ok_status();
+  }
+  std::vector<typename decltype(match(GraphIndex(graph), 0))::value_type> matches;
+  {
+    const GraphIndex index(graph);
+    for (size_t call = 0; call < graph.chain.size(); ++call) {
+      auto found = match(index, call);
+      if (found && (matches.empty() || !overlap(matches.back().rewrite, found->rewrite))) {
+        matches.push_back(std::move(*found));
+      }
+    }
+  }
+  std::vector<Rewrite> rewrites;
+  for (auto& found : matches) {
+    fill(found);
+    rewrites.push_back(std::move(found.rewrite));
+  }
+  apply_rewrites(rewrites, graph);
+  return ok_status();
+}
 
 }  // namespace ptero::passes

@@ -11,7 +11,6 @@
 namespace ptero::ops {
 namespace {
 
-using graph::BufferRef;
 using graph::OpCall;
 using graph::Shape;
 using graph::TensorRef;
