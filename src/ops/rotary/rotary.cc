@@ -30,20 +30,6 @@ Result<Heads> heads_of(const TensorRef& x) {
   return Heads{x.shape[rank - 3], x.shape[rank - 2], x.shape[rank - 1]};
 }
 
-// Rows of `width` elements.
-struct Table {
-  uint32_t rows = 0;
-  uint32_t width = 0;
-};
-Result<Table> table_of(const TensorRef& cosines, const TensorRef& sines) {
-  const size_t rank = cosines.shape.rank();
-  PTERO_REJECT_IF(cosines.shape != sines.shape || rank < 2, invalid_program,
-                  "Tables of cosines and sines ({} and {}) are not of one shape of rows.",
-                  to_string(cosines.shape), to_string(sines.shape));
-  PTERO_RETURN_IF_ERROR(require_same_type(cosines, sines));
-  return Table{static_cast<uint32_t>(cosines.shape.numel(0, rank - 1)), cosines.shape[rank - 1]};
-}
-
 struct Rotation {
   TensorRef q;
   TensorRef yq;
@@ -122,7 +108,7 @@ Result<Rotation> read_both(OpCall& op) {
 Result<wgsl::RotaryParams> both_params(const Rotation& rotation) {
   PTERO_ASSIGN_OR_RETURN(const Heads q, heads_of(rotation.q));
   PTERO_ASSIGN_OR_RETURN(const Heads k, heads_of(*rotation.k));
-  PTERO_ASSIGN_OR_RETURN(const Table table, table_of(rotation.cosines, rotation.sines));
+  PTERO_ASSIGN_OR_RETURN(const RotaryTable table, rotary_table(rotation.cosines, rotation.sines));
   PTERO_REJECT_IF(q.rows != k.rows || q.dim != k.dim, invalid_program,
                   "Queries and keys ({} and {}) do not have the same rows and heads of one size.",
                   to_string(rotation.q.shape), to_string(rotation.k->shape));
@@ -191,6 +177,16 @@ Status plan_rotary_interleaved(OpCall& op) {
 }
 
 }  // namespace
+
+Result<RotaryTable> rotary_table(const TensorRef& cosines, const TensorRef& sines) {
+  const size_t rank = cosines.shape.rank();
+  PTERO_REJECT_IF(cosines.shape != sines.shape || rank < 2, invalid_program,
+                  "Tables of cosines and sines ({} and {}) are not of one shape of rows.",
+                  to_string(cosines.shape), to_string(sines.shape));
+  PTERO_RETURN_IF_ERROR(require_same_type(cosines, sines));
+  return RotaryTable{static_cast<uint32_t>(cosines.shape.numel(0, rank - 1)),
+                     cosines.shape[rank - 1]};
+}
 
 void register_rotary(graph::OperatorRegistry& operators) {
   operators.add("et_vk.apply_rotary_emb.default", plan_rotary);

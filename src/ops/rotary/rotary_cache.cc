@@ -15,26 +15,6 @@ using graph::OpCall;
 using graph::Shape;
 using graph::TensorRef;
 
-struct Tables {
-  TensorRef cosines;
-  TensorRef sines;
-  uint32_t rows = 0;
-  uint32_t width = 0;
-};
-Result<Tables> read_tables(const OpCall& op) {
-  Tables tables;
-  PTERO_ASSIGN_OR_RETURN(tables.cosines, op.tensor(1));
-  PTERO_ASSIGN_OR_RETURN(tables.sines, op.tensor(2));
-  const Shape& shape = tables.cosines.shape;
-  PTERO_REJECT_IF(shape != tables.sines.shape || shape.rank() < 2, invalid_program,
-                  "Tables of cosines and sines ({} and {}) are not of one shape of rows.",
-                  to_string(shape), to_string(tables.sines.shape));
-  PTERO_RETURN_IF_ERROR(require_same_type(tables.cosines, tables.sines));
-  tables.rows = static_cast<uint32_t>(shape.numel(0, shape.rank() - 1));
-  tables.width = shape[shape.rank() - 1];
-  return tables;
-}
-
 // [1, rows, heads, elements] or without the 1
 Status require_row_heads(const TensorRef& tensor, std::string_view what) {
   const size_t rank = tensor.shape.rank();
@@ -54,7 +34,9 @@ Status require_row_heads(const TensorRef& tensor, std::string_view what) {
 // largest shape says how many heads there are
 Status plan_rotary_kv_cache(OpCall& op) {
   PTERO_ASSIGN_OR_RETURN(const TensorRef qkv, op.tensor(0));
-  PTERO_ASSIGN_OR_RETURN(const Tables tables, read_tables(op));
+  PTERO_ASSIGN_OR_RETURN(const TensorRef cosines, op.tensor(1));
+  PTERO_ASSIGN_OR_RETURN(const TensorRef sines, op.tensor(2));
+  PTERO_ASSIGN_OR_RETURN(const RotaryTable tables, rotary_table(cosines, sines));
   PTERO_ASSIGN_OR_RETURN(const TensorRef k_cache, op.tensor(3));
   PTERO_ASSIGN_OR_RETURN(const TensorRef v_cache, op.tensor(4));
   PTERO_ASSIGN_OR_RETURN(const bool halves, op.boolean(7));
@@ -101,7 +83,7 @@ Status plan_rotary_kv_cache(OpCall& op) {
     return ok_status();
   }
   PTERO_ASSIGN_OR_RETURN(const ElementType type, element_type(qkv));
-  PTERO_ASSIGN_OR_RETURN(const ElementType table, element_type(tables.cosines));
+  PTERO_ASSIGN_OR_RETURN(const ElementType table, element_type(cosines));
   PTERO_ASSIGN_OR_RETURN(const ElementType cache, element_type(k_cache));
   PTERO_ASSIGN_OR_RETURN(const gpu::Grid grid, linear_grid(op, qkv.numel() / 2));
   return op.dispatch(
@@ -109,7 +91,7 @@ Status plan_rotary_kv_cache(OpCall& op) {
         fmt::format("{}alias F = {};\nalias C = {};\n", type.alias(), table.name, cache.name),
         {{"halves", halves ? 1.0 : 0.0}, {"positioned", table_position ? 1.0 : 0.0}},
         type.features | table.features | cache.features},
-       {qkv, tables.cosines, tables.sines, op.slots(), q, k_cache, v_cache},
+       {qkv, cosines, sines, op.slots(), q, k_cache, v_cache},
        grid},
       wgsl::RotaryCacheParams{.rows = rows,
                               .q_heads = heads,
