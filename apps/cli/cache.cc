@@ -12,7 +12,7 @@
 namespace ptero::cli {
 namespace {
 
-std::string mebibytes(uint64_t bytes) {
+std::string in_mebibytes(uint64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
@@ -30,17 +30,17 @@ Status list(const CacheFlags& flags) {
     bytes += program.bytes;
     fmt::print("{:%Y-%m-%d %H:%M} {:>12}  {}\n",
                fmt::localtime(std::chrono::system_clock::to_time_t(program.used)),
-               mebibytes(program.bytes), program.source);
+               in_mebibytes(program.bytes), program.source);
   }
   fmt::print("{}: {} program{}, {} of at most {}\n", cache.folder(), programs.size(),
-             programs.size() == 1 ? "" : "s", mebibytes(bytes), mebibytes(cache.limit()));
+             programs.size() == 1 ? "" : "s", in_mebibytes(bytes), in_mebibytes(cache.limit()));
   return ok_status();
 }
 
 Status clear(const CacheFlags& flags) {
   PTERO_ASSIGN_OR_RETURN(const convert::ProgramCache cache, cache_of(flags));
   PTERO_ASSIGN_OR_RETURN(const uint64_t bytes, cache.clear());
-  fmt::print("{}: {} freed\n", cache.folder(), mebibytes(bytes));
+  fmt::print("{}: {} freed\n", cache.folder(), in_mebibytes(bytes));
   return ok_status();
 }
 

@@ -181,11 +181,13 @@ class Chat {
 
 Status chat(const ChatFlags& flags) {
   catch_interrupts();
-  PTERO_RETURN_IF_ERROR(generation_options(flags.sampling));
+  PTERO_ASSIGN_OR_RETURN(const llm::GenerationOptions options, generation_options(flags.sampling));
   PTERO_ASSIGN_OR_RETURN(const auto model, load_model(flags.model));
   PTERO_REJECT_IF(!model->tokenizer(), unsupported,
                   "The model brings no tokenizer; give one with --tokenizer FILE.");
-  PTERO_ASSIGN_OR_RETURN(auto session, llm::Session::create(model));
+  constexpr size_t kMessage = 32;  // tokens, with the template's
+  PTERO_ASSIGN_OR_RETURN(auto session,
+                         open_session(flags.model, model, kMessage, options.sampling));
   return Chat(flags, model, std::move(session)).run();
 }
 
@@ -196,6 +198,7 @@ void add_chat(CLI::App& app, Outcome& outcome) {
   auto flags = std::make_shared<ChatFlags>();
   add_model_flags(*command, flags->model);
   add_context_flag(*command, flags->model);
+  add_warm_up_flag(*command, flags->model);
   command->add_option("--system-prompt", flags->system, "what the model is told before")
       ->type_name("TEXT");
   command

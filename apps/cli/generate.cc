@@ -72,7 +72,8 @@ Status generate(const GenerateFlags& flags) {
   PTERO_ASSIGN_OR_RETURN(llm::GenerationOptions options, generation_options(flags.sampling));
   PTERO_ASSIGN_OR_RETURN(const auto model, load_model(flags.model));
   PTERO_ASSIGN_OR_RETURN(std::vector<uint32_t> tokens, prompt_tokens(flags, *model));
-  PTERO_ASSIGN_OR_RETURN(const auto session, llm::Session::create(model));
+  PTERO_ASSIGN_OR_RETURN(const auto session,
+                         open_session(flags.model, model, tokens.size(), options.sampling));
   bool wrote = true;
   options.on_prompt = [](size_t, size_t) { return !interrupted(); };
   options.on_token = [&](const llm::TokenEvent& event) {
@@ -109,6 +110,7 @@ void add_generate(CLI::App& app, Outcome& outcome) {
   auto flags = std::make_shared<GenerateFlags>();
   add_model_flags(*command, flags->model);
   add_context_flag(*command, flags->model);
+  add_warm_up_flag(*command, flags->model);
   command->add_option("-p,--prompt", flags->prompt, "the prompt")->type_name("TEXT");
   command->add_option("-f,--file", flags->prompt_file, "read the prompt from a file; - is stdin")
       ->type_name("FILE");

@@ -96,6 +96,12 @@ void add_context_flag(CLI::App& command, ModelFlags& flags) {
       ->type_name("N");
 }
 
+void add_warm_up_flag(CLI::App& command, ModelFlags& flags) {
+  command.add_flag(
+      "--no-warmup", flags.no_warm_up,
+      "leave out the short run before the first answer, in which kernels are compiled");
+}
+
 void add_sampling_flags(CLI::App& command, SamplingFlags& flags) {
   llm::SamplingOptions& options = flags.options;
   command
@@ -183,6 +189,31 @@ Result<std::shared_ptr<const llm::Model>> load_model(const ModelFlags& flags) {
     return error.add_context(fmt::format("while loading {}", flags.model));
   }
   return model;
+}
+
+Result<std::unique_ptr<llm::Session>> open_session(const ModelFlags& flags,
+                                                   std::shared_ptr<const llm::Model> model,
+                                                   size_t prompt_tokens,
+                                                   const llm::SamplingOptions& sampling) {
+  PTERO_ASSIGN_OR_RETURN(auto session, llm::Session::create(std::move(model)));
+  if (flags.no_warm_up) {
+    return session;
+  }
+  const bool shows = isatty(STDERR_FILENO) != 0;
+  if (shows) {
+    fmt::print(stderr, "warming up ...");
+  }
+  PTERO_ASSIGN_OR_RETURN(const auto run, llm::start_warm_up(*session, prompt_tokens, sampling));
+  const Result<llm::GenerationResult> result = finish_answer(*run);
+  if (shows) {
+    fmt::print(stderr, "\r\033[K");
+  }
+  if (!result.ok()) {
+    return result.error();
+  }
+  PTERO_REJECT_IF(interrupted(), cancelled, "Interrupted.");
+  PTERO_RETURN_IF_ERROR(session->rewind(0));
+  return session;
 }
 
 void catch_interrupts() {

@@ -23,6 +23,7 @@ struct ModelFlags {
   std::string chat_template;  // a file
   uint32_t context = 0;       // 0: the model's own
   std::string weights;        // of a GGUF file; empty: q4
+  bool no_warm_up = false;
   CacheFlags cache;
   GpuFlags gpu;
 };
@@ -44,6 +45,15 @@ Result<llm::GenerationOptions> generation_options(const SamplingFlags& flags);
 
 // Loads the model; progress on stderr when that is a terminal. Ctrl-C ends it.
 Result<std::shared_ptr<const llm::Model>> load_model(const ModelFlags& flags);
+
+// --no-warmup, for commands that answer.
+void add_warm_up_flag(CLI::App& command, ModelFlags& flags);
+
+// A session whose first answer, to a prompt of about so many tokens, runs at full speed.
+Result<std::unique_ptr<llm::Session>> open_session(const ModelFlags& flags,
+                                                   std::shared_ptr<const llm::Model> model,
+                                                   size_t prompt_tokens,
+                                                   const llm::SamplingOptions& sampling);
 
 // From here on Ctrl-C sets a flag; a second one before it is cleared ends the program.
 void catch_interrupts();

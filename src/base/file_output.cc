@@ -21,7 +21,7 @@ fs::path path_of(const std::string& utf8) {
   return fs::path(reinterpret_cast<const char8_t*>(utf8.c_str()));
 }
 
-std::string system_reason() {
+std::string errno_reason() {
   return std::strerror(errno);
 }
 
@@ -94,20 +94,19 @@ Status write_file(const std::string& path, const ByteSource& source) {
   }
 
   TemporaryFile file(target);
-  PTERO_REJECT_IF(!file.is_open(), io, "The file {} cannot be created ({}).", path,
-                  system_reason());
+  PTERO_REJECT_IF(!file.is_open(), io, "The file {} cannot be created ({}).", path, errno_reason());
   PTERO_RETURN_IF_ERROR(copy_bytes(source,
                                    [&](std::span<const std::byte> piece) -> Status {
                                      PTERO_REJECT_IF(
                                          !file.write(piece), io,
                                          "The file {} ({} bytes) cannot be written ({}).", path,
-                                         source.size(), system_reason());
+                                         source.size(), errno_reason());
                                      return ok_status();
                                    }),
                         "while writing {}", path);
   PTERO_REJECT_IF(!file.flush() || !file.close(), io,
                   "The file {} ({} bytes) cannot be brought to disk ({}).", path, source.size(),
-                  system_reason());
+                  errno_reason());
   error = file.move_to(target);
   PTERO_REJECT_IF(error, io, "The file {} cannot be replaced ({}).", path, error.message());
   return ok_status();

@@ -305,4 +305,19 @@ void Generation::end(FinishReason reason) {
   ended_ = true;
 }
 
+Result<std::unique_ptr<Generation>> start_warm_up(Session& session, size_t prompt_tokens,
+                                                  const SamplingOptions& sampling) {
+  // Long enough for the kernels of many rows; longer prompts take the same.
+  constexpr size_t kEnough = 32;
+  constexpr uint32_t kAnswer = 3;  // the first token comes with the prompt
+  const size_t room = session.model()->metadata().max_context;
+  const size_t count = std::min({prompt_tokens, kEnough, room > kAnswer ? room - kAnswer : 1});
+  GenerationOptions options;
+  options.sampling = sampling;
+  options.max_tokens = kAnswer;
+  options.ignore_end = true;
+  return Generation::start(session, std::vector<uint32_t>(std::max<size_t>(count, 1)),
+                           std::move(options));
+}
+
 }  // namespace ptero::llm

@@ -111,4 +111,11 @@ class Generation : public gpu::Pending<GenerationResult> {
   GenerationResult result_;
 };
 
+// A prompt and two steps whose tokens nobody reads, for a session that is empty: drivers compile a
+// kernel, and plans are made, when it first runs, which would otherwise be counted as the speed of
+// the first answer. `prompt_tokens` is the length of the prompt that will come, `sampling` what it
+// will be answered with. Rewind the session to 0 afterwards.
+Result<std::unique_ptr<Generation>> start_warm_up(Session& session, size_t prompt_tokens,
+                                                  const SamplingOptions& sampling);
+
 }  // namespace ptero::llm

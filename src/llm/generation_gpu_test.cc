@@ -25,7 +25,8 @@ gpu::Device& shared_device() {
 }
 
 // Exported test models do not say how large their context is: a method that does is added.
-std::shared_ptr<const Model> load(const std::string& name, int64_t context = 48) {
+std::shared_ptr<const Model> load(const std::string& name, int64_t context = 48,
+                                  gpu::Device& device = shared_device()) {
   struct Files {
     pte::Program program;
     pte::DataMap data;
@@ -42,7 +43,7 @@ std::shared_ptr<const Model> load(const std::string& name, int64_t context = 48)
   ModelSource source;
   source.program = std::shared_ptr<const pte::Program>(files, &files->program);
   source.data = std::shared_ptr<const pte::DataMap>(files, &files->data);
-  return must(Model::load(shared_device(), std::move(source)));
+  return must(Model::load(device, std::move(source)));
 }
 
 GenerationOptions greedy(uint32_t count) {
@@ -114,6 +115,30 @@ TEST_CASE("a token costs little to read, and plans nothing") {
     CHECK(read / result.tokens.size() >= 8);
     CHECK(session->method().operator_calls() == calls);
   }
+}
+
+TEST_CASE("after a warm-up the first answer compiles nothing and is the same") {
+  for (const char* name : {"llama_4w", "llama_4w_one_token"}) {
+    CAPTURE(name);
+    const auto cold = must(Session::create(load(name)));
+    const GenerationResult expected = generate(*cold, kPrompt, greedy(6));
+    // A device of its own: pipelines are shared by all models of one.
+    gpu::Device device = open_device();
+    const auto session = must(Session::create(load(name, 48, device)));
+    const auto warm_up = must(start_warm_up(*session, kPrompt.size(), greedy(1).sampling));
+    CHECK(must(gpu::wait_for(*warm_up)).tokens.size() == 3);
+    CHECK(session->rewind(0).ok());
+    const uint64_t pipelines = device.stats().pipelines_created;
+    CHECK(pipelines > 0);
+    const GenerationResult result = generate(*session, kPrompt, greedy(6));
+    CHECK(result.tokens == expected.tokens);
+    CHECK(result.reused_tokens == 0);
+    CHECK(device.stats().pipelines_created == pipelines);
+  }
+  // As long as a prompt may be where the caches are short.
+  const auto tight = must(Session::create(load("llama_4w", 4)));
+  const auto warm_up = must(start_warm_up(*tight, 100, greedy(1).sampling));
+  CHECK(must(gpu::wait_for(*warm_up)).prompt_tokens == 1);
 }
 
 TEST_CASE("the past is reused, rewound, forked, saved and restored without a change") {

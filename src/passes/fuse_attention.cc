@@ -12,7 +12,7 @@ constexpr std::string_view kAttention = "sdpa_with_kv_cache.default";
 constexpr std::string_view kNeighbours = "et_vk.apply_rotary_emb.default";
 constexpr std::string_view kHalves = "et_vk.apply_rotary_emb_hf.default";
 
-struct Match {
+struct RotatedAttention {
   size_t attention = 0;
   size_t rotation = 0;
   bool halves = false;
@@ -52,13 +52,13 @@ bool splits_into_heads(const GraphIndex& index, uint32_t id, const Q4Layer& laye
          uint64_t{split->dims[rank - 2]} * split->dims[rank - 1] == layer.n;
 }
 
-std::optional<Match> match(const GraphIndex& index, size_t call) {
+std::optional<RotatedAttention> match_attention(const GraphIndex& index, size_t call) {
   const pte::Graph& graph = index.graph();
   const pte::OperatorCall& attention = graph.chain[call];
   if (attention.name != kAttention || attention.args.size() != 12) {
     return std::nullopt;
   }
-  Match found{.attention = call};
+  RotatedAttention found{.attention = call};
   std::set<size_t>& calls = found.rewrite.removed;
   calls.insert(call);
   const auto rotation = rotation_of(index, attention.args[0], attention.args[1], calls);
@@ -91,7 +91,7 @@ uint32_t add_causal(pte::Graph& graph, uint32_t is_causal) {
                                                                     : is_causal;
 }
 
-void rewrite(pte::Graph& graph, Match& found) {
+void rewrite_attention(pte::Graph& graph, RotatedAttention& found) {
   const std::vector<uint32_t> attention = graph.chain[found.attention].args;
   const std::vector<uint32_t> rotation = graph.chain[found.rotation].args;
   const JoinedLayer joined = join(graph, found.layers);
@@ -121,7 +121,8 @@ void rewrite(pte::Graph& graph, Match& found) {
 }  // namespace
 
 Status fuse_attention(pte::Graph& graph, const graph::DeviceFacts& device) {
-  return fuse_all(graph, device, match, [&](Match& found) { rewrite(graph, found); });
+  return fuse_all(graph, device, match_attention,
+                  [&](RotatedAttention& found) { rewrite_attention(graph, found); });
 }
 
 }  // namespace ptero::passes

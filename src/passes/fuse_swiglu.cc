@@ -8,7 +8,7 @@
 namespace ptero::passes {
 namespace {
 
-struct Match {
+struct Gates {
   Q4Layer gate;
   Q4Layer up;
   uint32_t result = 0;
@@ -46,13 +46,13 @@ std::optional<Q4Layer> swish(const GraphIndex& index, uint32_t id, std::set<size
   return std::nullopt;
 }
 
-std::optional<Match> match(const GraphIndex& index, size_t call) {
+std::optional<Gates> match_gates(const GraphIndex& index, size_t call) {
   const pte::OperatorCall& multiply = index.graph().chain[call];
   if (multiply.name != "aten.mul.Tensor" || multiply.args.size() != 3) {
     return std::nullopt;
   }
   for (const auto& [first, second] : orders(multiply)) {
-    Match found{.result = multiply.args[2]};
+    Gates found{.result = multiply.args[2]};
     std::set<size_t>& calls = found.rewrite.removed;
     calls.insert(call);
     const auto gate = swish(index, first, calls);
@@ -76,7 +76,7 @@ std::optional<Match> match(const GraphIndex& index, size_t call) {
 }  // namespace
 
 Status fuse_swiglu(pte::Graph& graph, const graph::DeviceFacts& device) {
-  return fuse_all(graph, device, match, [&](Match& found) {
+  return fuse_all(graph, device, match_gates, [&](Gates& found) {
     const JoinedLayer joined = join(graph, std::array{found.gate, found.up});
     const uint32_t none = add_value(graph, pte::Null{});
     const std::vector<uint32_t> args = {found.gate.x,  joined.weight,

@@ -12,13 +12,13 @@
 namespace ptero::pte {
 namespace {
 
-namespace fb = fbs::bundled_program;
+namespace bundled = fbs::bundled_program;
 
 class BundledReader {
  public:
   explicit BundledReader(const FlatbufferBytes& bytes) : bytes_(bytes), reader_("bundle") {}
 
-  Result<BundledProgram> read(const fb::BundledProgram& in) {
+  Result<BundledProgram> read(const bundled::BundledProgram& in) {
     BundledProgram out;
     out.version = in.version();
     PTERO_RETURN_IF_ERROR(reader_.check_present(in.program(), "BundledProgram.program"));
@@ -27,7 +27,7 @@ class BundledReader {
       return out;
     }
     PTERO_RETURN_IF_ERROR(reader_.charge(in.method_test_suites()->size(), sizeof(BundledMethod)));
-    for (const fb::BundledMethodTestSuite* suite : *in.method_test_suites()) {
+    for (const bundled::BundledMethodTestSuite* suite : *in.method_test_suites()) {
       PTERO_ASSIGN_OR_RETURN(BundledMethod method, read_method(*suite),
                              "while reading method test suite {}", out.methods.size());
       out.methods.push_back(std::move(method));
@@ -36,7 +36,7 @@ class BundledReader {
   }
 
  private:
-  Result<BundledMethod> read_method(const fb::BundledMethodTestSuite& in) {
+  Result<BundledMethod> read_method(const bundled::BundledMethodTestSuite& in) {
     BundledMethod out;
     PTERO_ASSIGN_OR_RETURN(
         out.name, reader_.read_name(in.method_name(), "BundledMethodTestSuite.method_name"));
@@ -44,7 +44,7 @@ class BundledReader {
       return out;
     }
     PTERO_RETURN_IF_ERROR(reader_.charge(in.test_cases()->size(), sizeof(BundledTestCase)));
-    for (const fb::BundledMethodTestCase* test : *in.test_cases()) {
+    for (const bundled::BundledMethodTestCase* test : *in.test_cases()) {
       BundledTestCase out_case;
       PTERO_ASSIGN_OR_RETURN(out_case.inputs, read_values(test->inputs()),
                              "while reading the inputs of case {}", out.cases.size());
@@ -56,13 +56,13 @@ class BundledReader {
   }
 
   Result<std::vector<BundledValue>> read_values(
-      const flatbuffers::Vector<flatbuffers::Offset<fb::Value>>* in) {
+      const flatbuffers::Vector<flatbuffers::Offset<bundled::Value>>* in) {
     std::vector<BundledValue> out;
     if (in == nullptr) {
       return out;
     }
     PTERO_RETURN_IF_ERROR(reader_.charge(in->size(), sizeof(BundledValue)));
-    for (const fb::Value* value : *in) {
+    for (const bundled::Value* value : *in) {
       PTERO_ASSIGN_OR_RETURN(BundledValue read, read_value(*value), "while reading value {}",
                              out.size());
       out.push_back(std::move(read));
@@ -70,31 +70,32 @@ class BundledReader {
     return out;
   }
 
-  Result<BundledValue> read_value(const fb::Value& in) {
-    const fb::ValueUnion type = in.val_type();
-    PTERO_REJECT_IF(type == fb::ValueUnion::NONE || type > fb::ValueUnion::MAX, invalid_program,
+  Result<BundledValue> read_value(const bundled::Value& in) {
+    const bundled::ValueUnion type = in.val_type();
+    PTERO_REJECT_IF(type == bundled::ValueUnion::NONE || type > bundled::ValueUnion::MAX,
+                    invalid_program,
                     "The bundled value's type ({}) is none that is known (1 to {}).",
-                    static_cast<int>(type), static_cast<int>(fb::ValueUnion::MAX));
+                    static_cast<int>(type), static_cast<int>(bundled::ValueUnion::MAX));
     PTERO_REJECT_IF(in.val() == nullptr, invalid_program,
                     "The bundled value of type {} has no content.", static_cast<int>(type));
     switch (type) {
-      case fb::ValueUnion::NONE:
+      case bundled::ValueUnion::NONE:
         break;
-      case fb::ValueUnion::Tensor: {
+      case bundled::ValueUnion::Tensor: {
         PTERO_ASSIGN_OR_RETURN(BundledTensor tensor, read_tensor(*in.val_as_Tensor()));
         return BundledValue(std::move(tensor));
       }
-      case fb::ValueUnion::Int:
+      case bundled::ValueUnion::Int:
         return BundledValue(in.val_as_Int()->int_val());
-      case fb::ValueUnion::Bool:
+      case bundled::ValueUnion::Bool:
         return BundledValue(in.val_as_Bool()->bool_val());
-      case fb::ValueUnion::Double:
+      case bundled::ValueUnion::Double:
         return BundledValue(in.val_as_Double()->double_val());
     }
     return BundledValue(int64_t{0});
   }
 
-  Result<BundledTensor> read_tensor(const fb::Tensor& in) {
+  Result<BundledTensor> read_tensor(const bundled::Tensor& in) {
     BundledTensor out;
     out.scalar_type = static_cast<ScalarType>(in.scalar_type());
     PTERO_REJECT_IF(!element_size(out.scalar_type), invalid_program,
@@ -120,11 +121,11 @@ class BundledReader {
 
 Result<BundledProgram> read_bundled_program(const ByteRange& file) {
   PTERO_ASSIGN_OR_RETURN(const FlatbufferBytes bytes, FlatbufferBytes::load(file, "bundle"));
-  PTERO_REJECT_IF(bytes.identifier() != fb::BundledProgramIdentifier(), invalid_program,
+  PTERO_REJECT_IF(bytes.identifier() != bundled::BundledProgramIdentifier(), invalid_program,
                   "The file identifier is {:?} where a bundled program has {:?}.",
-                  bytes.identifier(), fb::BundledProgramIdentifier());
-  PTERO_ASSIGN_OR_RETURN(const fb::BundledProgram* in,
-                         verified_root<fb::BundledProgram>(bytes, "bundle"));
+                  bytes.identifier(), bundled::BundledProgramIdentifier());
+  PTERO_ASSIGN_OR_RETURN(const bundled::BundledProgram* in,
+                         verified_root<bundled::BundledProgram>(bytes, "bundle"));
   return BundledReader(bytes).read(*in);
 }
 

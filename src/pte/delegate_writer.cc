@@ -16,12 +16,12 @@
 namespace ptero::pte {
 namespace {
 
-namespace fb = ptero::fbs::vkgraph;
+namespace vk = ptero::fbs::vkgraph;
 using flatbuffers::Offset;
 
 // Of the flatbuffer, the constants and each constant in the blob, as ExecuTorch's exporter does.
 constexpr uint64_t kBlobAlignment = 16;
-constexpr uint16_t kHeaderSize = 30;
+constexpr uint16_t kDelegateHeaderSize = 30;
 
 class GraphBuilder {
  public:
@@ -29,57 +29,57 @@ class GraphBuilder {
     const auto version = out_.string(graph.version);
     const auto chain = out_.tables_of(graph.chain, [&](const OperatorCall& x) {
       const auto name = out_.string(x.name);
-      return fb::CreateOperatorCall(fbb_, x.node_id, name, out_.numbers<int32_t>(x.args));
+      return vk::CreateOperatorCall(fbb_, x.node_id, name, out_.numbers<int32_t>(x.args));
     });
     const auto values = out_.tables_of(graph.values, [&](const GraphValue& x) {
-      const auto tag = static_cast<fb::GraphTypes>(x.index() + 1);
-      return fb::CreateVkValue(fbb_, tag, std::visit([&](const auto& v) { return payload(v); }, x));
+      const auto tag = static_cast<vk::GraphTypes>(x.index() + 1);
+      return vk::CreateVkValue(fbb_, tag, std::visit([&](const auto& v) { return payload(v); }, x));
     });
     const auto inputs = out_.numbers<uint32_t>(graph.inputs);
     const auto outputs = out_.numbers<uint32_t>(graph.outputs);
     const auto to_bytes = [&](const GraphConstant& x) {
-      return fb::CreateVkBytes(fbb_, x.offset, x.data.size(), out_.string(x.named_key));
+      return vk::CreateVkBytes(fbb_, x.offset, x.data.size(), out_.string(x.named_key));
     };
     const auto constants = out_.tables_of(graph.constants, to_bytes);
     const auto shaders = out_.tables_of(graph.shaders, to_bytes);
     return out_.finish(
-        fb::CreateVkGraph(fbb_, version, chain, values, inputs, outputs, constants, shaders,
-                          static_cast<fb::VkStorageType>(graph.storage_override),
-                          static_cast<fb::VkMemoryLayout>(graph.layout_override)),
-        fb::VkGraphIdentifier());
+        vk::CreateVkGraph(fbb_, version, chain, values, inputs, outputs, constants, shaders,
+                          static_cast<vk::VkStorageType>(graph.storage_override),
+                          static_cast<vk::VkMemoryLayout>(graph.layout_override)),
+        vk::VkGraphIdentifier());
   }
 
  private:
-  Offset<void> payload(const Null&) { return fb::CreateNull(fbb_).Union(); }
-  Offset<void> payload(int64_t x) { return fb::CreateInt(fbb_, x).Union(); }
-  Offset<void> payload(double x) { return fb::CreateDouble(fbb_, x).Union(); }
-  Offset<void> payload(bool x) { return fb::CreateBool(fbb_, x).Union(); }
+  Offset<void> payload(const Null&) { return vk::CreateNull(fbb_).Union(); }
+  Offset<void> payload(int64_t x) { return vk::CreateInt(fbb_, x).Union(); }
+  Offset<void> payload(double x) { return vk::CreateDouble(fbb_, x).Union(); }
+  Offset<void> payload(bool x) { return vk::CreateBool(fbb_, x).Union(); }
   Offset<void> payload(const std::string& x) {
-    return fb::CreateString(fbb_, out_.string(x)).Union();
+    return vk::CreateString(fbb_, out_.string(x)).Union();
   }
   Offset<void> payload(const IntList& x) {
-    return fb::CreateIntList(fbb_, out_.numbers<int64_t>(x.items)).Union();
+    return vk::CreateIntList(fbb_, out_.numbers<int64_t>(x.items)).Union();
   }
   Offset<void> payload(const DoubleList& x) {
-    return fb::CreateDoubleList(fbb_, out_.numbers<double>(x.items)).Union();
+    return vk::CreateDoubleList(fbb_, out_.numbers<double>(x.items)).Union();
   }
   Offset<void> payload(const BoolList& x) {
-    return fb::CreateBoolList(fbb_, out_.numbers<uint8_t>(x.items)).Union();
+    return vk::CreateBoolList(fbb_, out_.numbers<uint8_t>(x.items)).Union();
   }
   Offset<void> payload(const ValueIdList& x) {
-    return fb::CreateValueList(fbb_, out_.numbers<int32_t>(x.ids)).Union();
+    return vk::CreateValueList(fbb_, out_.numbers<int32_t>(x.ids)).Union();
   }
-  Offset<void> payload(const SymInt& x) { return fb::CreateSymInt(fbb_, x.placeholder).Union(); }
+  Offset<void> payload(const SymInt& x) { return vk::CreateSymInt(fbb_, x.placeholder).Union(); }
   Offset<void> payload(const GraphTensor& x) {
     // The schema's default is 0, a valid id: "none" is -1 and must be there.
     const auto id = [](const std::optional<uint32_t>& i) {
       return i ? static_cast<int32_t>(*i) : -1;
     };
     const auto dims = out_.numbers<uint32_t>(x.dims);
-    return fb::CreateVkTensor(fbb_, static_cast<fb::VkDataType>(x.dtype), dims, id(x.constant_id),
-                              id(x.mem_obj_id), static_cast<fb::VkStorageType>(x.storage),
-                              static_cast<fb::VkMemoryLayout>(x.layout),
-                              static_cast<fb::VkDataType>(x.staging_dtype))
+    return vk::CreateVkTensor(fbb_, static_cast<vk::VkDataType>(x.dtype), dims, id(x.constant_id),
+                              id(x.mem_obj_id), static_cast<vk::VkStorageType>(x.storage),
+                              static_cast<vk::VkMemoryLayout>(x.layout),
+                              static_cast<vk::VkDataType>(x.staging_dtype))
         .Union();
   }
 
@@ -115,7 +115,8 @@ Status check_blob(const ByteSourcePtr& blob, const Graph& graph) {
 Result<ByteSourcePtr> assemble_delegate(const Graph& graph, const ByteRange& constants,
                                         std::string name) {
   PTERO_ASSIGN_OR_RETURN(const std::vector<std::byte> flatbuffer, GraphBuilder().build(graph));
-  constexpr uint64_t kFlatbufferOffset = *checked_round_up<uint64_t>(kHeaderSize, kBlobAlignment);
+  constexpr uint64_t kFlatbufferOffset =
+      *checked_round_up<uint64_t>(kDelegateHeaderSize, kBlobAlignment);
   const uint64_t constants_offset =
       *checked_round_up(kFlatbufferOffset + flatbuffer.size(), kBlobAlignment);
 
@@ -123,7 +124,7 @@ Result<ByteSourcePtr> assemble_delegate(const Graph& graph, const ByteRange& con
   head.reserve(static_cast<size_t>(constants_offset));
   append_u32(head, 0);  // the magic stands where a flatbuffer has its identifier
   append_text(head, "VH00");
-  append_u16(head, kHeaderSize);
+  append_u16(head, kDelegateHeaderSize);
   append_u32(head, static_cast<uint32_t>(kFlatbufferOffset));
   append_u32(head, static_cast<uint32_t>(flatbuffer.size()));
   append_u32(head, static_cast<uint32_t>(constants_offset));

@@ -16,9 +16,9 @@
 namespace ptero::pte {
 namespace {
 
-namespace fb = fbs::flat_tensor;
+namespace ft = fbs::flat_tensor;
 
-constexpr std::string_view kMagic = "FH01";
+constexpr std::string_view kFlatTensorMagic = "FH01";
 constexpr size_t kHeaderOffset = 8;  // behind root offset and identifier
 constexpr uint32_t kHeaderLength = 40;
 constexpr size_t kHeadSize = kHeaderOffset + kHeaderLength;
@@ -35,12 +35,12 @@ Result<Layout> read_layout(const ByteRange& file) {
   std::array<std::byte, kHeadSize> head;
   PTERO_RETURN_IF_ERROR(file.read(0, head));
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  PTERO_REJECT_IF(text.substr(4, 4) != fb::FlatTensorIdentifier(), invalid_program,
+  PTERO_REJECT_IF(text.substr(4, 4) != ft::FlatTensorIdentifier(), invalid_program,
                   "The file identifier is {:?} where a .ptd file has {:?}.", text.substr(4, 4),
-                  fb::FlatTensorIdentifier());
-  PTERO_REJECT_IF(text.substr(kHeaderOffset, 4) != kMagic, invalid_program,
+                  ft::FlatTensorIdentifier());
+  PTERO_REJECT_IF(text.substr(kHeaderOffset, 4) != kFlatTensorMagic, invalid_program,
                   "The header's magic is {:?} where a .ptd file has {:?}.",
-                  text.substr(kHeaderOffset, 4), kMagic);
+                  text.substr(kHeaderOffset, 4), kFlatTensorMagic);
   const uint32_t length = read_scalar<uint32_t>(head, 12);
   PTERO_REJECT_IF(length < kHeaderLength, invalid_program,
                   "The length of the .ptd header ({}) is below {} bytes.", length, kHeaderLength);
@@ -81,7 +81,7 @@ Result<Layout> read_layout(const ByteRange& file) {
   return layout;
 }
 
-Result<TensorLayout> read_tensor_layout(const fb::TensorLayout& in, uint64_t segment_size,
+Result<TensorLayout> read_tensor_layout(const ft::TensorLayout& in, uint64_t segment_size,
                                         FieldReader& reader) {
   TensorLayout out;
   out.scalar_type = static_cast<ScalarType>(in.scalar_type());
@@ -104,8 +104,8 @@ Result<FlatTensor> read_flat_tensor(const ByteRange& file) {
   PTERO_ASSIGN_OR_RETURN(const Layout layout, read_layout(file));
   PTERO_ASSIGN_OR_RETURN(const FlatbufferBytes bytes,
                          FlatbufferBytes::load(layout.flatbuffer, ".ptd file"));
-  PTERO_ASSIGN_OR_RETURN(const fb::FlatTensor* in,
-                         verified_root<fb::FlatTensor>(bytes, ".ptd file"));
+  PTERO_ASSIGN_OR_RETURN(const ft::FlatTensor* in,
+                         verified_root<ft::FlatTensor>(bytes, ".ptd file"));
   FlatTensor out;
   out.version = in->version();
   PTERO_REJECT_IF(out.version != 0, unsupported,
@@ -114,7 +114,7 @@ Result<FlatTensor> read_flat_tensor(const ByteRange& file) {
   FieldReader reader(".ptd file");
   if (in->segments() != nullptr) {
     PTERO_RETURN_IF_ERROR(reader.charge(in->segments()->size(), sizeof(ByteRange)));
-    for (const fb::DataSegment* segment : *in->segments()) {
+    for (const ft::DataSegment* segment : *in->segments()) {
       PTERO_ASSIGN_OR_RETURN(ByteRange range,
                              read_segment(layout.segments, segment->offset(), segment->size()),
                              "while reading segment {}", out.segments.size());
@@ -127,7 +127,7 @@ Result<FlatTensor> read_flat_tensor(const ByteRange& file) {
   PTERO_RETURN_IF_ERROR(reader.charge(in->named_data()->size(), sizeof(FlatTensorEntry)));
   out.entries.reserve(in->named_data()->size());  // keys are looked at while it grows
   std::unordered_set<std::string_view> keys;
-  for (const fb::NamedData* named : *in->named_data()) {
+  for (const ft::NamedData* named : *in->named_data()) {
     FlatTensorEntry entry;
     PTERO_ASSIGN_OR_RETURN(entry.key, reader.read_name(named->key(), "FlatTensor.named_data.key"),
                            "while reading entry {}", out.entries.size());

@@ -11,30 +11,30 @@
 namespace ptero::pte {
 namespace {
 
-namespace fb = ptero::fbs::flat_tensor;
+namespace ft = ptero::fbs::flat_tensor;
 using flatbuffers::Offset;
 
 // The header's fields end after 40 bytes; the flatbuffer behind it stays 16-byte aligned.
-constexpr uint32_t kHeaderSize = 40;
+constexpr uint32_t kFlatTensorHeaderSize = 40;
 constexpr uint64_t kPaddedHeaderSize = 48;
 
 Result<std::vector<std::byte>> build(const FlatTensor& file, const SegmentPlan& plan) {
   FlatbufferOutput out;
   flatbuffers::FlatBufferBuilder& fbb = out.builder();
   const auto segments = out.tables_of(plan.places, [&](const SegmentPlace& x) {
-    return fb::CreateDataSegment(fbb, x.offset, x.size);
+    return ft::CreateDataSegment(fbb, x.offset, x.size);
   });
   const auto entries = out.tables_of(file.entries, [&](const FlatTensorEntry& x) {
-    Offset<fb::TensorLayout> layout;
+    Offset<ft::TensorLayout> layout;
     if (x.layout) {
       const auto sizes = out.numbers<int32_t>(x.layout->sizes);
-      layout = fb::CreateTensorLayout(fbb, static_cast<fbs::ScalarType>(x.layout->scalar_type),
+      layout = ft::CreateTensorLayout(fbb, static_cast<fbs::ScalarType>(x.layout->scalar_type),
                                       sizes, out.numbers<uint8_t>(x.layout->dim_order));
     }
-    return fb::CreateNamedData(fbb, out.string(x.key), x.segment, layout);
+    return ft::CreateNamedData(fbb, out.string(x.key), x.segment, layout);
   });
-  return out.finish(fb::CreateFlatTensor(fbb, file.version, segments, entries),
-                    fb::FlatTensorIdentifier());
+  return out.finish(ft::CreateFlatTensor(fbb, file.version, segments, entries),
+                    ft::FlatTensorIdentifier());
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ Result<ByteSourcePtr> assemble_flat_tensor(const FlatTensor& file, std::string n
       *checked_round_up(flatbuffer.size() + kPaddedHeaderSize, kSegmentAlignment);
   std::vector<std::byte> header;
   append_text(header, "FH01");
-  append_u32(header, kHeaderSize);
+  append_u32(header, kFlatTensorHeaderSize);
   // As ExecuTorch writes it: where the flatbuffer would start behind the header, and its size
   // without the header, although its first 8 bytes are in front of the header.
   append_u64(header, kPaddedHeaderSize);

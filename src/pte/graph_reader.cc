@@ -14,14 +14,14 @@
 namespace ptero::pte {
 namespace {
 
-namespace fb = fbs::vkgraph;
+namespace vk = fbs::vkgraph;
 
 class GraphReader {
  public:
   GraphReader(const Delegate& delegate, const DataMap& data)
       : delegate_(delegate), data_(data), reader_("graph") {}
 
-  Result<Graph> read(const fb::VkGraph& in) {
+  Result<Graph> read(const vk::VkGraph& in) {
     PTERO_ASSIGN_OR_RETURN(graph_.version, reader_.read_text(in.version()));
     PTERO_REJECT_IF(in.shaders() != nullptr && in.shaders()->size() != 0, unsupported,
                     "The graph brings {} shaders of its own.", in.shaders()->size());
@@ -44,13 +44,13 @@ class GraphReader {
  private:
   // ---- constants ----
 
-  Status read_constants(const fb::VkGraph& in) {
+  Status read_constants(const vk::VkGraph& in) {
     if (in.constants() == nullptr) {
       return ok_status();
     }
     PTERO_RETURN_IF_ERROR(reader_.charge(in.constants()->size(), sizeof(GraphConstant)));
     graph_.constants.reserve(in.constants()->size());
-    for (const fb::VkBytes* entry : *in.constants()) {
+    for (const vk::VkBytes* entry : *in.constants()) {
       PTERO_ASSIGN_OR_RETURN(GraphConstant constant, read_constant(*entry),
                              "while reading constant {}", graph_.constants.size());
       graph_.constants.push_back(std::move(constant));
@@ -58,7 +58,7 @@ class GraphReader {
     return ok_status();
   }
 
-  Result<GraphConstant> read_constant(const fb::VkBytes& in) {
+  Result<GraphConstant> read_constant(const vk::VkBytes& in) {
     GraphConstant out;
     out.offset = in.offset();
     const uint64_t length = in.length();
@@ -95,12 +95,12 @@ class GraphReader {
 
   // ---- values ----
 
-  Status read_values(const fb::VkGraph& in) {
+  Status read_values(const vk::VkGraph& in) {
     PTERO_RETURN_IF_ERROR(reader_.check_present(in.values(), "VkGraph.values"));
     value_count_ = in.values()->size();
     PTERO_RETURN_IF_ERROR(reader_.charge(value_count_, sizeof(GraphValue)));
     graph_.values.reserve(value_count_);
-    for (const fb::VkValue* entry : *in.values()) {
+    for (const vk::VkValue* entry : *in.values()) {
       PTERO_ASSIGN_OR_RETURN(GraphValue value, read_value(*entry), "while reading value {}",
                              graph_.values.size());
       graph_.values.push_back(std::move(value));
@@ -112,48 +112,48 @@ class GraphReader {
     return ok_status();
   }
 
-  Result<GraphValue> read_value(const fb::VkValue& in) {
-    const fb::GraphTypes type = in.value_type();
-    PTERO_REJECT_IF(type == fb::GraphTypes::NONE || type > fb::GraphTypes::MAX, invalid_program,
+  Result<GraphValue> read_value(const vk::VkValue& in) {
+    const vk::GraphTypes type = in.value_type();
+    PTERO_REJECT_IF(type == vk::GraphTypes::NONE || type > vk::GraphTypes::MAX, invalid_program,
                     "The graph value's type ({}) is none that is known (1 to {}).",
-                    static_cast<int>(type), static_cast<int>(fb::GraphTypes::MAX));
-    PTERO_REJECT_IF(in.value() == nullptr && type != fb::GraphTypes::Null, invalid_program,
+                    static_cast<int>(type), static_cast<int>(vk::GraphTypes::MAX));
+    PTERO_REJECT_IF(in.value() == nullptr && type != vk::GraphTypes::Null, invalid_program,
                     "The graph value of type {} has no content.", static_cast<int>(type));
     switch (type) {
-      case fb::GraphTypes::NONE:
-      case fb::GraphTypes::Null:
+      case vk::GraphTypes::NONE:
+      case vk::GraphTypes::Null:
         return GraphValue(Null());
-      case fb::GraphTypes::Int:
+      case vk::GraphTypes::Int:
         return GraphValue(in.value_as_Int()->int_val());
-      case fb::GraphTypes::Double:
+      case vk::GraphTypes::Double:
         return GraphValue(in.value_as_Double()->double_val());
-      case fb::GraphTypes::Bool:
+      case vk::GraphTypes::Bool:
         return GraphValue(in.value_as_Bool()->bool_val());
-      case fb::GraphTypes::VkTensor: {
+      case vk::GraphTypes::VkTensor: {
         PTERO_ASSIGN_OR_RETURN(GraphTensor tensor, read_tensor(*in.value_as_VkTensor()));
         return GraphValue(std::move(tensor));
       }
-      case fb::GraphTypes::IntList: {
+      case vk::GraphTypes::IntList: {
         const auto* items = in.value_as_IntList()->items();
         PTERO_RETURN_IF_ERROR(reader_.check_present(items, "vkgraph.IntList.items"));
         IntList list;
         PTERO_ASSIGN_OR_RETURN(list.items, reader_.read_numbers<int64_t>(items));
         return GraphValue(std::move(list));
       }
-      case fb::GraphTypes::DoubleList: {
+      case vk::GraphTypes::DoubleList: {
         const auto* items = in.value_as_DoubleList()->items();
         PTERO_RETURN_IF_ERROR(reader_.check_present(items, "vkgraph.DoubleList.items"));
         DoubleList list;
         PTERO_ASSIGN_OR_RETURN(list.items, reader_.read_numbers<double>(items));
         return GraphValue(std::move(list));
       }
-      case fb::GraphTypes::BoolList: {
+      case vk::GraphTypes::BoolList: {
         const auto* items = in.value_as_BoolList()->items();
         PTERO_RETURN_IF_ERROR(reader_.check_present(items, "vkgraph.BoolList.items"));
         PTERO_RETURN_IF_ERROR(reader_.charge(items->size(), 1));
         return GraphValue(BoolList{std::vector<bool>(items->begin(), items->end())});
       }
-      case fb::GraphTypes::ValueList: {
+      case vk::GraphTypes::ValueList: {
         const auto* items = in.value_as_ValueList()->items();
         PTERO_RETURN_IF_ERROR(reader_.check_present(items, "ValueList.items"));
         ValueIdList list;
@@ -161,13 +161,13 @@ class GraphReader {
                                reader_.read_ids(items, value_count_, "ValueList.items", "values"));
         return GraphValue(std::move(list));
       }
-      case fb::GraphTypes::String: {
+      case vk::GraphTypes::String: {
         const flatbuffers::String* text = in.value_as_String()->string_val();
         PTERO_RETURN_IF_ERROR(reader_.check_present(text, "vkgraph.String.string_val"));
         PTERO_ASSIGN_OR_RETURN(std::string value, reader_.read_text(text));
         return GraphValue(std::move(value));
       }
-      case fb::GraphTypes::SymInt:
+      case vk::GraphTypes::SymInt:
         return GraphValue(SymInt{in.value_as_SymInt()->value()});
     }
     return GraphValue(Null());
@@ -187,7 +187,7 @@ class GraphReader {
     return ok_status();
   }
 
-  Result<GraphTensor> read_tensor(const fb::VkTensor& in) {
+  Result<GraphTensor> read_tensor(const vk::VkTensor& in) {
     GraphTensor out;
     out.dtype = static_cast<GraphDtype>(in.datatype());
     PTERO_REJECT_IF(!element_size(out.dtype), invalid_program,
@@ -241,11 +241,11 @@ class GraphReader {
 
   // ---- calls ----
 
-  Status read_chain(const fb::VkGraph& in) {
+  Status read_chain(const vk::VkGraph& in) {
     PTERO_RETURN_IF_ERROR(reader_.check_present(in.chain(), "VkGraph.chain"));
     PTERO_RETURN_IF_ERROR(reader_.charge(in.chain()->size(), sizeof(OperatorCall)));
     graph_.chain.reserve(in.chain()->size());
-    for (const fb::OperatorCall* entry : *in.chain()) {
+    for (const vk::OperatorCall* entry : *in.chain()) {
       PTERO_ASSIGN_OR_RETURN(OperatorCall call, read_call(*entry), "while reading call {}",
                              graph_.chain.size());
       graph_.chain.push_back(std::move(call));
@@ -253,7 +253,7 @@ class GraphReader {
     return ok_status();
   }
 
-  Result<OperatorCall> read_call(const fb::OperatorCall& in) {
+  Result<OperatorCall> read_call(const vk::OperatorCall& in) {
     OperatorCall out;
     out.node_id = in.node_id();
     PTERO_ASSIGN_OR_RETURN(out.name, reader_.read_name(in.name(), "OperatorCall.name"));
@@ -283,10 +283,10 @@ class GraphReader {
 Result<Graph> read_graph(const Delegate& delegate, const DataMap& data) {
   PTERO_ASSIGN_OR_RETURN(const FlatbufferBytes bytes,
                          FlatbufferBytes::load(delegate.graph, "graph"));
-  PTERO_REJECT_IF(bytes.identifier() != fb::VkGraphIdentifier(), invalid_program,
+  PTERO_REJECT_IF(bytes.identifier() != vk::VkGraphIdentifier(), invalid_program,
                   "The graph's identifier is {:?} instead of {:?}.", bytes.identifier(),
-                  fb::VkGraphIdentifier());
-  PTERO_ASSIGN_OR_RETURN(const fb::VkGraph* in, verified_root<fb::VkGraph>(bytes, "graph"));
+                  vk::VkGraphIdentifier());
+  PTERO_ASSIGN_OR_RETURN(const vk::VkGraph* in, verified_root<vk::VkGraph>(bytes, "graph"));
   return GraphReader(delegate, data).read(*in);
 }
 

@@ -7,8 +7,8 @@
 namespace ptero::text {
 namespace {
 
-constexpr size_t kMaxSteps = 64;
-constexpr std::string_view kWhere = "the tokenizer's decoder";
+constexpr size_t kMaxDecoderSteps = 64;
+constexpr std::string_view kDecoder = "the tokenizer's decoder";
 constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 
 using Kind = DecodeStep::Kind;
@@ -275,11 +275,11 @@ namespace {
 
 Result<DecodeStep> make_strip(const JsonValue& json) {
   DecodeStep step{.kind = Kind::strip};
-  PTERO_ASSIGN_OR_RETURN(step.from, need_string(json, "content", kWhere));
-  PTERO_ASSIGN_OR_RETURN(const int64_t start, get_int(json, "start", 0, kWhere));
-  PTERO_ASSIGN_OR_RETURN(const int64_t stop, get_int(json, "stop", 0, kWhere));
+  PTERO_ASSIGN_OR_RETURN(step.from, need_string(json, "content", kDecoder));
+  PTERO_ASSIGN_OR_RETURN(const int64_t start, get_int(json, "start", 0, kDecoder));
+  PTERO_ASSIGN_OR_RETURN(const int64_t stop, get_int(json, "stop", 0, kDecoder));
   PTERO_REJECT_IF(step.from.empty() || start < 0 || stop < 0, invalid_program,
-                  "Step Strip of {} has content ({}), start ({}), stop ({}).", kWhere, step.from,
+                  "Step Strip of {} has content ({}), start ({}), stop ({}).", kDecoder, step.from,
                   start, stop);
   step.count = static_cast<size_t>(start);
   step.count_end = static_cast<size_t>(stop);
@@ -287,10 +287,10 @@ Result<DecodeStep> make_strip(const JsonValue& json) {
 }
 
 Status append(const JsonValue& json, std::vector<DecodeStep>& steps) {
-  PTERO_ASSIGN_OR_RETURN(const std::string type, need_string(json, "type", kWhere));
+  PTERO_ASSIGN_OR_RETURN(const std::string type, need_string(json, "type", kDecoder));
   DecodeStep step;
   if (type == "Sequence") {
-    PTERO_ASSIGN_OR_RETURN(const JsonArray* list, need_array(json, "decoders", kWhere));
+    PTERO_ASSIGN_OR_RETURN(const JsonArray* list, need_array(json, "decoders", kDecoder));
     for (const JsonValue& item : *list) {
       PTERO_RETURN_IF_ERROR(append(item, steps));
     }
@@ -306,34 +306,34 @@ Status append(const JsonValue& json, std::vector<DecodeStep>& steps) {
     PTERO_ASSIGN_OR_RETURN(step, make_strip(json));
   } else if (type == "Replace") {
     step.kind = Kind::replace;
-    PTERO_ASSIGN_OR_RETURN(step.to, need_string(json, "content", kWhere));
+    PTERO_ASSIGN_OR_RETURN(step.to, need_string(json, "content", kDecoder));
     const JsonValue* pattern = json.find("pattern");
     const JsonValue* text = pattern == nullptr ? nullptr : pattern->find("String");
     if (text != nullptr && text->string() != nullptr) {
       step.from = *text->string();
     } else {
-      PTERO_ASSIGN_OR_RETURN(step.pattern, make_pattern(json, kWhere));
+      PTERO_ASSIGN_OR_RETURN(step.pattern, make_pattern(json, kDecoder));
     }
   } else if (type == "Metaspace") {
     step.kind = Kind::metaspace;
-    PTERO_ASSIGN_OR_RETURN(step.from, get_string(json, "replacement", kSpaceMark, kWhere));
-    PTERO_ASSIGN_OR_RETURN(const bool prefix, get_bool(json, "add_prefix_space", true, kWhere));
+    PTERO_ASSIGN_OR_RETURN(step.from, get_string(json, "replacement", kSpaceMark, kDecoder));
+    PTERO_ASSIGN_OR_RETURN(const bool prefix, get_bool(json, "add_prefix_space", true, kDecoder));
     PTERO_ASSIGN_OR_RETURN(const std::string scheme,
-                           get_string(json, "prepend_scheme", "always", kWhere));
+                           get_string(json, "prepend_scheme", "always", kDecoder));
     step.flag = prefix && scheme != "never";
   } else if (type == "WordPiece") {
     step.kind = Kind::word_piece;
-    PTERO_ASSIGN_OR_RETURN(step.from, get_string(json, "prefix", "##", kWhere));
-    PTERO_ASSIGN_OR_RETURN(step.flag, get_bool(json, "cleanup", true, kWhere));
+    PTERO_ASSIGN_OR_RETURN(step.from, get_string(json, "prefix", "##", kDecoder));
+    PTERO_ASSIGN_OR_RETURN(step.flag, get_bool(json, "cleanup", true, kDecoder));
   } else if (type == "BPEDecoder") {
     step.kind = Kind::word_suffix;
-    PTERO_ASSIGN_OR_RETURN(step.from, get_string(json, "suffix", "</w>", kWhere));
+    PTERO_ASSIGN_OR_RETURN(step.from, get_string(json, "suffix", "</w>", kDecoder));
   } else {
     return make_error(ErrorCode::unsupported, "Decoder ({}) of the tokenizer is not supported.",
                       type);
   }
-  PTERO_REJECT_IF(steps.size() == kMaxSteps, invalid_program,
-                  "The tokenizer's decoder has more steps than the limit ({}).", kMaxSteps);
+  PTERO_REJECT_IF(steps.size() == kMaxDecoderSteps, invalid_program,
+                  "The tokenizer's decoder has more steps than the limit ({}).", kMaxDecoderSteps);
   steps.push_back(std::move(step));
   return ok_status();
 }

@@ -17,9 +17,9 @@ namespace {
 constexpr size_t kMaxSteps = 128;
 constexpr std::string_view kWhere = "the tokenizer's normalizer";
 
-class Sequence : public Normalizer {
+class NormalizerSequence : public Normalizer {
  public:
-  explicit Sequence(std::vector<NormalizerPtr> steps) : steps_(std::move(steps)) {}
+  explicit NormalizerSequence(std::vector<NormalizerPtr> steps) : steps_(std::move(steps)) {}
   Status apply(std::string& text, size_t limit) const override {
     for (const NormalizerPtr& step : steps_) {
       PTERO_RETURN_IF_ERROR(step->apply(text, limit));
@@ -221,16 +221,16 @@ class Precompiled : public Normalizer {
   Charsmap map_;
 };
 
-Result<NormalizerPtr> make(const JsonValue& json, size_t& steps);
+Result<NormalizerPtr> normalizer_from(const JsonValue& json, size_t& steps);
 
-Result<NormalizerPtr> make_sequence(const JsonValue& json, size_t& steps) {
+Result<NormalizerPtr> normalizers_from(const JsonValue& json, size_t& steps) {
   PTERO_ASSIGN_OR_RETURN(const JsonArray* list, need_array(json, "normalizers", kWhere));
   std::vector<NormalizerPtr> made;
   for (const JsonValue& item : *list) {
-    PTERO_ASSIGN_OR_RETURN(NormalizerPtr step, make(item, steps));
+    PTERO_ASSIGN_OR_RETURN(NormalizerPtr step, normalizer_from(item, steps));
     made.push_back(std::move(step));
   }
-  return NormalizerPtr(std::make_unique<Sequence>(std::move(made)));
+  return NormalizerPtr(std::make_unique<NormalizerSequence>(std::move(made)));
 }
 
 Result<NormalizerPtr> make_replace(const JsonValue& json) {
@@ -255,7 +255,7 @@ Result<NormalizerPtr> make_precompiled(const JsonValue& json) {
   return NormalizerPtr(std::make_unique<Precompiled>(std::move(map)));
 }
 
-Result<NormalizerPtr> make(const JsonValue& json, size_t& steps) {
+Result<NormalizerPtr> normalizer_from(const JsonValue& json, size_t& steps) {
   PTERO_REJECT_IF(++steps > kMaxSteps, invalid_program,
                   "The tokenizer's normalizer has more steps than the limit ({}).", kMaxSteps);
   PTERO_ASSIGN_OR_RETURN(const std::string type, need_string(json, "type", kWhere));
@@ -264,7 +264,7 @@ Result<NormalizerPtr> make(const JsonValue& json, size_t& steps) {
   };
   const auto form = [](NormalForm f) { return NormalizerPtr(std::make_unique<Form>(f)); };
   if (type == "Sequence") {
-    return make_sequence(json, steps);
+    return normalizers_from(json, steps);
   }
   if (type == "NFC") {
     return form(NormalForm::nfc);
@@ -319,6 +319,6 @@ Result<NormalizerPtr> make_normalizer(const JsonValue& json) {
     return NormalizerPtr();
   }
   size_t steps = 0;
-  return make(json, steps);
+  return normalizer_from(json, steps);
 }
 }  // namespace ptero::text

@@ -13,8 +13,8 @@
 namespace ptero::text {
 namespace {
 
-constexpr size_t kMaxSteps = 64;
-constexpr std::string_view kWhere = "the tokenizer's pre_tokenizer";
+constexpr size_t kMaxPreTokenizers = 64;
+constexpr std::string_view kPreTokenizer = "the tokenizer's pre_tokenizer";
 // The split that byte-level vocabularies imply, as GPT-2 has it.
 constexpr std::string_view kByteLevelPattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
@@ -47,9 +47,9 @@ Status cut(std::vector<Piece>& pieces, Behavior behavior, Find&& find) {
   return ok_status();
 }
 
-class Sequence : public PreTokenizer {
+class PreTokenizerSequence : public PreTokenizer {
  public:
-  explicit Sequence(std::vector<PreTokenizerPtr> steps) : steps_(std::move(steps)) {}
+  explicit PreTokenizerSequence(std::vector<PreTokenizerPtr> steps) : steps_(std::move(steps)) {}
   Status apply(std::vector<Piece>& pieces, size_t limit) const override {
     for (const PreTokenizerPtr& step : steps_) {
       PTERO_RETURN_IF_ERROR(step->apply(pieces, limit));
@@ -161,7 +161,8 @@ class Metaspace : public PreTokenizer {
 };
 
 Result<Behavior> behavior_of(const JsonValue& json, std::string_view fallback) {
-  PTERO_ASSIGN_OR_RETURN(const std::string name, get_string(json, "behavior", fallback, kWhere));
+  PTERO_ASSIGN_OR_RETURN(const std::string name,
+                         get_string(json, "behavior", fallback, kPreTokenizer));
   if (name == "Removed") {
     return Behavior::removed;
   }
@@ -177,13 +178,14 @@ Result<Behavior> behavior_of(const JsonValue& json, std::string_view fallback) {
   if (name == "Contiguous") {
     return Behavior::contiguous;
   }
-  return make_error(ErrorCode::unsupported, "Behavior ({}) of {} is not supported.", name, kWhere);
+  return make_error(ErrorCode::unsupported, "Behavior ({}) of {} is not supported.", name,
+                    kPreTokenizer);
 }
 
 Result<uint32_t> one_character(std::string_view text, std::string_view name) {
   const Utf8Step step = text.empty() ? Utf8Step{} : utf8_step(text);
   PTERO_REJECT_IF(!step.valid || step.size != text.size(), invalid_program,
-                  "Member ({}) of {} is ({}) instead of one character.", name, kWhere, text);
+                  "Member ({}) of {} is ({}) instead of one character.", name, kPreTokenizer, text);
   return step.code_point;
 }
 
@@ -196,12 +198,13 @@ PreTokenizerPtr sequence(PreTokenizerPtr first, PreTokenizerPtr second) {
   std::vector<PreTokenizerPtr> steps;
   steps.push_back(std::move(first));
   steps.push_back(std::move(second));
-  return step<Sequence>(std::move(steps));
+  return step<PreTokenizerSequence>(std::move(steps));
 }
 
 Result<PreTokenizerPtr> make_byte_level(const JsonValue& json) {
-  PTERO_ASSIGN_OR_RETURN(const bool prefix, get_bool(json, "add_prefix_space", true, kWhere));
-  PTERO_ASSIGN_OR_RETURN(const bool split, get_bool(json, "use_regex", true, kWhere));
+  PTERO_ASSIGN_OR_RETURN(const bool prefix,
+                         get_bool(json, "add_prefix_space", true, kPreTokenizer));
+  PTERO_ASSIGN_OR_RETURN(const bool split, get_bool(json, "use_regex", true, kPreTokenizer));
   PreTokenizerPtr made = step<SpellBytes>();
   if (split) {
     PTERO_ASSIGN_OR_RETURN(Regex regex, Regex::compile(kByteLevelPattern, RegexDialect::oniguruma));
@@ -212,46 +215,48 @@ Result<PreTokenizerPtr> make_byte_level(const JsonValue& json) {
 
 Result<PreTokenizerPtr> make_metaspace(const JsonValue& json) {
   PTERO_ASSIGN_OR_RETURN(const std::string replacement,
-                         get_string(json, "replacement", "\xE2\x96\x81", kWhere));
+                         get_string(json, "replacement", "\xE2\x96\x81", kPreTokenizer));
   PTERO_ASSIGN_OR_RETURN(const uint32_t c, one_character(replacement, "replacement"));
-  PTERO_ASSIGN_OR_RETURN(const bool prefix, get_bool(json, "add_prefix_space", true, kWhere));
+  PTERO_ASSIGN_OR_RETURN(const bool prefix,
+                         get_bool(json, "add_prefix_space", true, kPreTokenizer));
   PTERO_ASSIGN_OR_RETURN(const std::string scheme,
-                         get_string(json, "prepend_scheme", "always", kWhere));
-  PTERO_ASSIGN_OR_RETURN(const bool split, get_bool(json, "split", true, kWhere));
+                         get_string(json, "prepend_scheme", "always", kPreTokenizer));
+  PTERO_ASSIGN_OR_RETURN(const bool split, get_bool(json, "split", true, kPreTokenizer));
   PTERO_REJECT_IF(scheme != "always" && scheme != "first" && scheme != "never", unsupported,
                   "Member (prepend_scheme) of {} is ({}) instead of always, first or never.",
-                  kWhere, scheme);
+                  kPreTokenizer, scheme);
   const auto prepend = !prefix || scheme == "never" ? Metaspace::Prepend::never
                        : scheme == "first"          ? Metaspace::Prepend::first
                                                     : Metaspace::Prepend::always;
   return step<Metaspace>(replacement, c, prepend, split);
 }
 
-Result<PreTokenizerPtr> make(const JsonValue& json, size_t& steps);
+Result<PreTokenizerPtr> pre_tokenizer_from(const JsonValue& json, size_t& steps);
 
-Result<PreTokenizerPtr> make_sequence(const JsonValue& json, size_t& steps) {
-  PTERO_ASSIGN_OR_RETURN(const JsonArray* list, need_array(json, "pretokenizers", kWhere));
+Result<PreTokenizerPtr> pre_tokenizers_from(const JsonValue& json, size_t& steps) {
+  PTERO_ASSIGN_OR_RETURN(const JsonArray* list, need_array(json, "pretokenizers", kPreTokenizer));
   std::vector<PreTokenizerPtr> made;
   for (const JsonValue& item : *list) {
-    PTERO_ASSIGN_OR_RETURN(PreTokenizerPtr one, make(item, steps));
+    PTERO_ASSIGN_OR_RETURN(PreTokenizerPtr one, pre_tokenizer_from(item, steps));
     made.push_back(std::move(one));
   }
-  return step<Sequence>(std::move(made));
+  return step<PreTokenizerSequence>(std::move(made));
 }
 
 Result<PreTokenizerPtr> make_split(const JsonValue& json) {
-  PTERO_ASSIGN_OR_RETURN(Regex regex, make_pattern(json, kWhere));
+  PTERO_ASSIGN_OR_RETURN(Regex regex, make_pattern(json, kPreTokenizer));
   PTERO_ASSIGN_OR_RETURN(const Behavior behavior, behavior_of(json, "Isolated"));
-  PTERO_ASSIGN_OR_RETURN(const bool invert, get_bool(json, "invert", false, kWhere));
+  PTERO_ASSIGN_OR_RETURN(const bool invert, get_bool(json, "invert", false, kPreTokenizer));
   return step<Split>(std::move(regex), behavior, invert);
 }
 
-Result<PreTokenizerPtr> make(const JsonValue& json, size_t& steps) {
-  PTERO_REJECT_IF(++steps > kMaxSteps, invalid_program,
-                  "The tokenizer's pre_tokenizer has more steps than the limit ({}).", kMaxSteps);
-  PTERO_ASSIGN_OR_RETURN(const std::string type, need_string(json, "type", kWhere));
+Result<PreTokenizerPtr> pre_tokenizer_from(const JsonValue& json, size_t& steps) {
+  PTERO_REJECT_IF(++steps > kMaxPreTokenizers, invalid_program,
+                  "The tokenizer's pre_tokenizer has more steps than the limit ({}).",
+                  kMaxPreTokenizers);
+  PTERO_ASSIGN_OR_RETURN(const std::string type, need_string(json, "type", kPreTokenizer));
   if (type == "Sequence") {
-    return make_sequence(json, steps);
+    return pre_tokenizers_from(json, steps);
   }
   if (type == "ByteLevel") {
     return make_byte_level(json);
@@ -263,7 +268,8 @@ Result<PreTokenizerPtr> make(const JsonValue& json, size_t& steps) {
     return make_split(json);
   }
   if (type == "Digits") {
-    PTERO_ASSIGN_OR_RETURN(const bool single, get_bool(json, "individual_digits", false, kWhere));
+    PTERO_ASSIGN_OR_RETURN(const bool single,
+                           get_bool(json, "individual_digits", false, kPreTokenizer));
     return step<SplitCharacters>(is_numeric, single ? Behavior::isolated : Behavior::contiguous);
   }
   if (type == "Punctuation") {
@@ -278,7 +284,8 @@ Result<PreTokenizerPtr> make(const JsonValue& json, size_t& steps) {
                     step<SplitCharacters>(is_punctuation, Behavior::isolated));
   }
   if (type == "CharDelimiterSplit") {
-    PTERO_ASSIGN_OR_RETURN(const std::string delimiter, need_string(json, "delimiter", kWhere));
+    PTERO_ASSIGN_OR_RETURN(const std::string delimiter,
+                           need_string(json, "delimiter", kPreTokenizer));
     PTERO_ASSIGN_OR_RETURN(const uint32_t c, one_character(delimiter, "delimiter"));
     return step<SplitCharacters>([c](uint32_t other) { return c == other; }, Behavior::removed);
   }
@@ -297,7 +304,7 @@ Result<PreTokenizerPtr> make_pre_tokenizer(const JsonValue& json) {
     return PreTokenizerPtr();
   }
   size_t steps = 0;
-  return make(json, steps);
+  return pre_tokenizer_from(json, steps);
 }
 
 Result<PreTokenizerPtr> make_tiktoken_splitter(std::string_view pattern) {

@@ -12,7 +12,7 @@ using gpu::Feature;
 constexpr std::string_view kCpu = "a CPU pays for barriers, workgroup memory and sums over threads";
 constexpr std::string_view kSubgroup = "subgroups add without workgroup memory";
 constexpr std::string_view kPlain = "it needs nothing";
-constexpr std::string_view kTile = "tiles of 64 x 64 by 256 threads";
+constexpr std::string_view kTilesOf64 = "tiles of 64 x 64 by 256 threads";
 constexpr std::string_view kTileHalf = "tiles of 64 x 64 by 256 threads, products in f16";
 constexpr std::string_view kSmallTile = "workgroups of 256 threads do not fit";
 
@@ -21,12 +21,12 @@ constexpr std::array kRoutes = {
     AdapterRoute{Work::q4_few_rows, "gemv_subgroup", {}, {Feature::subgroups}, 0, kSubgroup},
     AdapterRoute{Work::q4_few_rows, "gemv", {}, {}, 0, "sums over threads in workgroup memory"},
     AdapterRoute{Work::q4_many_rows, "column", true, {}, 0, kCpu},
-    AdapterRoute{Work::q4_many_rows, "steel", {}, {}, 256, kTile},
+    AdapterRoute{Work::q4_many_rows, "steel", {}, {}, 256, kTilesOf64},
     AdapterRoute{Work::q4_many_rows, "tile", {}, {}, 0, kSmallTile},
     AdapterRoute{Work::q4_many_half_rows, "column", true, {}, 0, kCpu},
     AdapterRoute{
         Work::q4_many_half_rows, "steel_f16_packed", {}, {Feature::shader_f16}, 256, kTileHalf},
-    AdapterRoute{Work::q4_many_half_rows, "steel", {}, {}, 256, kTile},
+    AdapterRoute{Work::q4_many_half_rows, "steel", {}, {}, 256, kTilesOf64},
     AdapterRoute{Work::q4_many_half_rows, "tile", {}, {}, 0, kSmallTile},
     AdapterRoute{
         Work::q8_products, "packed", {}, {Feature::packed_dot}, 0, "four products an instruction"},

@@ -24,6 +24,13 @@ Result<ElementType> element_type(const graph::TensorRef& tensor) {
   }
 }
 
+Status require_float(const graph::TensorRef& tensor) {
+  PTERO_REJECT_IF(!tensor.is_float(), unsupported,
+                  "Element type ({}) of tensor {} has no kernel in this operator.",
+                  pte::name_of(tensor.dtype), tensor.id);
+  return ok_status();
+}
+
 Status require_same_type(const graph::TensorRef& a, const graph::TensorRef& b) {
   PTERO_REJECT_IF(a.dtype != b.dtype, unsupported,
                   "Element types ({} and {}) of tensors {} and {} differ.", pte::name_of(a.dtype),

@@ -25,6 +25,9 @@ struct ElementType {
 };
 Result<ElementType> element_type(const graph::TensorRef& tensor);
 
+// For kernels of f32 and f16 alone; code unsupported, naming the tensor, for other types.
+Status require_float(const graph::TensorRef& tensor);
+
 // Both operands of an elementwise operator, or one tensor and its result, must have one type.
 Status require_same_type(const graph::TensorRef& a, const graph::TensorRef& b);
 

@@ -18,13 +18,6 @@ using graph::OpCall;
 using graph::Shape;
 using graph::TensorRef;
 
-Status require_float(const TensorRef& x) {
-  PTERO_REJECT_IF(!x.is_float(), unsupported,
-                  "Element type ({}) of tensor {} has no kernel in this operator.",
-                  pte::name_of(x.dtype), x.id);
-  return ok_status();
-}
-
 // A weight or bias: one element for each of a row.
 Status require_row(const char* what, const TensorRef& tensor, const TensorRef& x, uint64_t width) {
   PTERO_RETURN_IF_ERROR(require_same_type(x, tensor));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Affine quantisation of activations to bytes: parameters by row, and conversions of whole tensors.
+// TensorAffine quantisation of activations to bytes: parameters by row, and conversions of whole
+// tensors.
 #include <cmath>
 #include <string_view>
 #include <vector>
@@ -19,13 +20,6 @@ namespace {
 using graph::OpCall;
 using graph::Shape;
 using graph::TensorRef;
-
-Status require_float(const TensorRef& x) {
-  PTERO_REJECT_IF(!x.is_float(), unsupported,
-                  "Element type ({}) of tensor {} has no kernel in this operator.",
-                  pte::name_of(x.dtype), x.id);
-  return ok_status();
-}
 
 struct Range {
   int64_t low = 0;
@@ -49,14 +43,14 @@ Result<Range> quantized_range(OpCall& op, size_t arg, const TensorRef& quantized
   return range;
 }
 
-struct Affine {
+struct TensorAffine {
   double scale = 1;
   int64_t zero = 0;
 };
 
 // Arguments 1 and 2: scale and zero point of a whole tensor.
-Result<Affine> affine(OpCall& op) {
-  Affine made;
+Result<TensorAffine> affine(OpCall& op) {
+  TensorAffine made;
   PTERO_ASSIGN_OR_RETURN(made.scale, op.number(1));
   PTERO_ASSIGN_OR_RETURN(made.zero, op.integer(2));
   PTERO_REJECT_IF(!(made.scale > 0) || std::isinf(made.scale), invalid_program,
@@ -125,7 +119,7 @@ Status plan_choose_qparams(OpCall& op) {
 // x, scale, zero_point, quant_min, quant_max, dtype
 Status plan_quantize(OpCall& op) {
   PTERO_ASSIGN_OR_RETURN(const TensorRef x, op.tensor(0));
-  PTERO_ASSIGN_OR_RETURN(const Affine by, affine(op));
+  PTERO_ASSIGN_OR_RETURN(const TensorAffine by, affine(op));
   PTERO_ASSIGN_OR_RETURN(TensorRef y, op.output());
   PTERO_ASSIGN_OR_RETURN(const Range range, quantized_range(op, 3, y));
   PTERO_RETURN_IF_ERROR(require_float(x));
@@ -146,7 +140,7 @@ Status plan_quantize(OpCall& op) {
 // x, scale, zero_point, quant_min, quant_max, dtype, perhaps out_dtype
 Status plan_dequantize(OpCall& op) {
   PTERO_ASSIGN_OR_RETURN(const TensorRef x, op.tensor(0));
-  PTERO_ASSIGN_OR_RETURN(const Affine by, affine(op));
+  PTERO_ASSIGN_OR_RETURN(const TensorAffine by, affine(op));
   PTERO_ASSIGN_OR_RETURN(TensorRef y, op.output());
   PTERO_RETURN_IF_ERROR(quantized_range(op, 3, x));
   PTERO_RETURN_IF_ERROR(require_float(y));

@@ -13,6 +13,7 @@
 #include "ops/quant_linear/dot_tile.wgsl.h"
 #include "ops/quant_linear/fake_quantize.wgsl.h"
 #include "ops/quant_linear/q4_linear.h"
+#include "ops/quant_linear/q4_part.h"
 #include "ops/quant_linear/quantize_rows.wgsl.h"
 
 namespace ptero::ops {
@@ -30,10 +31,6 @@ struct Dq8caLinear {
   TensorRef x_zeros;
   TensorRef sums;  // of the weights of a group
 };
-
-uint32_t u32(uint64_t value) {
-  return static_cast<uint32_t>(value);
-}
 
 Status check_rows(const Dq8caLinear& layer) {
   const TensorRef& x = layer.linear.x;

@@ -19,10 +19,6 @@ using graph::BufferRef;
 using graph::OpCall;
 using graph::Shape;
 
-uint32_t u32(uint64_t value) {
-  return static_cast<uint32_t>(value);
-}
-
 Status check_weight(const Q4Linear& what, const Q4Shape& shape) {
   PTERO_REJECT_IF(
       what.weight.dtype != pte::GraphDtype::uint8 && what.weight.dtype != pte::GraphDtype::int8,

@@ -27,10 +27,6 @@ using graph::TensorRef;
 constexpr uint32_t kHasBias = 1;  // as in the kernels
 constexpr uint32_t kAddToY = 2;
 
-uint32_t u32(uint64_t value) {
-  return static_cast<uint32_t>(value);
-}
-
 // Elements [first, first + count) of a buffer, as a binding that starts where one may, and the
 // index of `first` in it.
 struct Window {

@@ -12,6 +12,11 @@
 
 namespace ptero::ops {
 
+// A count that fits, since every buffer's size was checked, as the kernels take it.
+inline uint32_t u32(uint64_t value) {
+  return static_cast<uint32_t>(value);
+}
+
 inline uint64_t item_size(const graph::TensorRef& tensor) {
   return tensor.dtype == pte::GraphDtype::float16 ? 2 : 4;
 }

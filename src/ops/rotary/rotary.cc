@@ -41,13 +41,6 @@ struct Rotation {
   bool halves = false;
 };
 
-Status require_float(const TensorRef& x) {
-  PTERO_REJECT_IF(!x.is_float(), unsupported,
-                  "Element type ({}) of tensor {} has no kernel in this operator.",
-                  pte::name_of(x.dtype), x.id);
-  return ok_status();
-}
-
 Status dispatch_rotation(OpCall& op, const Rotation& rotation, wgsl::RotaryParams params) {
   PTERO_RETURN_IF_ERROR(require_float(rotation.q));
   PTERO_RETURN_IF_ERROR(require_float(rotation.cosines));
