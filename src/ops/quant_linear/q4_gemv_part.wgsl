@@ -49,16 +49,18 @@ fn thread_sums(place: Place, lane: u32) -> array<f32, kPartials> {
           sums[kPartials - kRows + r] += dot(values[j], values[j]);
           values[j] *= vec4f(norm[p.x_first + 2u * i + j]);
         }
+        values[j] *= 1.0 / kSpread;
       }
       for (var c = 0u; c < kColumns; c += 1u) {
         let n = column(place, c);
         let load = weight[(n * p.w_row + p.w_first + i) / kWords];
-        var sum = 0.0;
+        var sum = vec4f();
         for (var j = 0u; j < kWords; j += 1u) {
           let word = ordered(word_of(load, j));
-          sum += dot(values[2u * j], first_half(word)) + dot(values[2u * j + 1u], last_half(word));
+          sum += values[2u * j] * spread_half(word);
+          sum += values[2u * j + 1u] * spread_half(word >> 16u);
         }
-        sums[r * kColumns + c] += sum * scale_at(i, n);
+        sums[r * kColumns + c] += dot(sum, vec4f(1.0)) * scale_at(i, n);
       }
     }
   }

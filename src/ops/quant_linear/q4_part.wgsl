@@ -44,12 +44,22 @@ fn ordered(word: u32) -> u32 {
   return word;
 }
 
-// The first and the last four elements of a word.
+// The first and the last four elements of a word. An integer set into the fraction of 2^23 is a float
+// at once; GPUs convert integers at a quarter of the rate of other operations, or less.
+const kFraction = 0x4b000000u; // 2^23
 fn first_half(word: u32) -> vec4f {
-  return vec4f(vec4i((vec4u(word) >> vec4u(0u, 4u, 8u, 12u)) & vec4u(15u))) - 8.0;
+  let elements = (vec4u(word) >> vec4u(0u, 4u, 8u, 12u)) & vec4u(15u);
+  return bitcast<vec4f>(elements | vec4u(kFraction)) - vec4f(0x1p23 + 8.0);
 }
 fn last_half(word: u32) -> vec4f {
-  return vec4f(vec4i((vec4u(word) >> vec4u(16u, 20u, 24u, 28u)) & vec4u(15u))) - 8.0;
+  return first_half(word >> 16u);
+}
+
+// The first four, times kSpread, which saves the shifts.
+const kSpread = vec4f(1.0, 0x1p4, 0x1p8, 0x1p12);
+fn spread_half(word: u32) -> vec4f {
+  let elements = vec4u(word) & vec4u(0xfu, 0xf0u, 0xf00u, 0xf000u);
+  return bitcast<vec4f>(elements | vec4u(kFraction)) - (vec4f(0x1p23) + 8.0 * kSpread);
 }
 
 fn scale_at(word: u32, n: u32) -> f32 {
