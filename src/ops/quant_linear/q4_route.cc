@@ -28,17 +28,18 @@ Q4Route column_route(const Q4Shape& shape) {
 }
 
 Q4Route gemv_route(const Q4Shape& shape, const graph::DeviceFacts& device) {
-  // A short matrix is bound by latency: many threads share a row. A tall one is bound by memory:
-  // wide loads, several rows in flight, little to add up at the end.
+  // A short matrix is bound by latency: many threads share a row. A tall one reads x for more
+  // columns at once, which are many all the same. Measured on an H200 (docs/kernels.md).
   constexpr uint64_t kShort = 4096;
-  constexpr uint64_t kTall = 65536;
-  const bool tall = shape.n >= kTall;
-  Q4Route route{.kernel = Q4Kernel::gemv, .words = widest_load(shape, tall ? 4 : 2)};
+  constexpr uint64_t kLongRow = 4096;
+  const bool is_short = shape.n < kShort;
+  const bool long_rows = is_short && shape.k >= kLongRow;
+  Q4Route route{.kernel = Q4Kernel::gemv, .words = widest_load(shape, long_rows ? 1 : 2)};
   while (route.rows < shape.m && route.rows < 4) {
     route.rows *= 2;
   }
-  route.columns = tall ? 4 : 2;
-  route.threads = shape.n < kShort ? 128 : tall ? 32 : 64;
+  route.columns = !is_short && shape.m == 1 ? 8 : !is_short || long_rows ? 4 : 2;
+  route.threads = is_short ? 128 : 64;
   const uint64_t loads = shape.k / 8 / route.words;
   while (route.threads > 32 &&
          (route.threads / 2 >= loads ||

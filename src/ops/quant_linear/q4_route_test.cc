@@ -38,13 +38,21 @@ TEST_CASE("q4 routes: a GPU shares rows among threads, and stages tiles of many"
                                                          .columns = 2,
                                                          .threads = 128,
                                                          .subgroups = true});
-  CHECK(route(whole_words(1, 16384, 2048, 32)).threads == 64);
-  CHECK(route(whole_words(1, 128256, 2048, 32)) == Q4Route{.kernel = Q4Kernel::gemv,
-                                                           .words = 4,
-                                                           .rows = 1,
-                                                           .columns = 4,
-                                                           .threads = 32,
-                                                           .subgroups = true});
+  CHECK(route(whole_words(1, 2048, 8192, 32)) == Q4Route{.kernel = Q4Kernel::gemv,
+                                                         .words = 1,
+                                                         .rows = 1,
+                                                         .columns = 4,
+                                                         .threads = 128,
+                                                         .subgroups = true});
+  for (const uint64_t n : {4096, 16384, 128256}) {
+    CHECK(route(whole_words(1, n, 2048, 32)) == Q4Route{.kernel = Q4Kernel::gemv,
+                                                        .words = 2,
+                                                        .rows = 1,
+                                                        .columns = 8,
+                                                        .threads = 64,
+                                                        .subgroups = true});
+  }
+  CHECK(route(whole_words(2, 16384, 2048, 32)).columns == 4);
   CHECK(route(whole_words(1, 576, 576, 32)).threads == 64);  // 36 loads a row
   CHECK(route(whole_words(16, 2048, 2048, 32)).kernel == Q4Kernel::gemv);
   CHECK(route(whole_words(17, 2048, 2048, 32)) ==
