@@ -13,6 +13,9 @@ die() {
   exit "$status"
 }
 
+# What Ctrl-C does, whatever the interrupted program makes of it.
+interrupted() { die 130 "Interrupted."; }
+
 have() { command -v "$1" >/dev/null 2>&1; }
 cores() { nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1; }
 

@@ -137,12 +137,42 @@ debian_write() {
   mv "$1.ptero-new" "$1"
 }
 
-# An earlier run that was interrupted may have left dpkg half-way.
+# An installation that was killed may have left packages half-way: what was unpacked is configured,
+# what was cut while unpacking is installed anew.
 debian_repair() {
+  local broken log=build/setup/dpkg-repair.log
+  [[ -n $(dpkg --audit) ]] || return 0
+  say "Finishing an interrupted package installation (dpkg --configure -a)..."
+  : >"$log"
+  debian_whole "$log" dpkg --configure -a --force-confdef --force-confold || true
+  mapfile -t broken < <(dpkg-query -W -f '${db:Status-Eflag} ${binary:Package}\n' |
+    awk '$1 == "reinstreq" { print $2 }')
+  debian_whole "$log" debian_apt -y --fix-broken --reinstall install "${broken[@]}" || true
   if [[ -n $(dpkg --audit) ]]; then
-    say "Finishing an interrupted package installation (dpkg --configure -a)..."
-    DEBIAN_FRONTEND=noninteractive dpkg --configure -a --force-confdef --force-confold </dev/null
+    cat "$log" >&2
+    die 1 "This machine's package database is in a state that dpkg --configure -a and" \
+      "apt-get --fix-broken install do not mend (above); mend it and run this again."
   fi
+}
+
+# debian_whole LOG COMMAND...: a package installation that Ctrl-C does not stop half-way; set-up ends
+# once it is through.
+debian_whole() {
+  local log=$1 child status=0 stopped=no
+  shift
+  trap 'stopped=yes; warn "Stopping as soon as no package is half-way..."' INT TERM
+  set -m  # a process group of its own, which the terminal's Ctrl-C does not reach
+  DEBIAN_FRONTEND=noninteractive "$@" >>"$log" 2>&1 </dev/null &
+  child=$!
+  set +m
+  while true; do
+    status=0
+    wait "$child" || status=$?
+    kill -0 "$child" 2>/dev/null || break
+  done
+  trap interrupted INT TERM
+  [[ $stopped == no ]] || interrupted
+  return "$status"
 }
 
 debian_apt() {
@@ -164,10 +194,14 @@ debian_update_current() {
 }
 
 debian_apt_install() {
+  local log=build/setup/apt-install.log
+  local options=(-y -o DPkg::Lock::Timeout=120 --no-install-recommends
+    -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold)
   say "apt-get install $*"
-  debian_apt -y -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold \
-    -o DPkg::Lock::Timeout=120 --no-install-recommends install "$@" >build/setup/apt-install.log 2>&1 || {
-    cat build/setup/apt-install.log >&2
+  # Downloads take most of the time, and may be stopped.
+  if ! debian_apt "${options[@]}" --download-only install "$@" >"$log" 2>&1 ||
+    ! debian_whole "$log" debian_apt "${options[@]}" install "$@"; then
+    cat "$log" >&2
     return 1
-  }
+  fi
 }
