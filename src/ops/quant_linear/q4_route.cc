@@ -24,7 +24,7 @@ Q4Route column_route(const Q4Shape& shape) {
           .words = widest_load(shape, 4),
           .rows = shape.m == 1 ? 1u : 4u,
           .columns = 64,
-          .threads = 16};
+          .threads = shape.m == 1 ? 16u : 8u};
 }
 
 Q4Route gemv_route(const Q4Shape& shape, const graph::DeviceFacts& device) {

@@ -21,7 +21,8 @@ TEST_CASE("q4 routes: a CPU takes columns, as wide as rows and groups allow") {
   const auto route = [&](const Q4Shape& shape) { return choose_q4_route(shape, op.device); };
   CHECK(route(whole_words(1, 1536, 576, 32)) ==
         Q4Route{.kernel = Q4Kernel::column, .words = 4, .rows = 1, .columns = 64, .threads = 16});
-  CHECK(route(whole_words(2, 64, 576, 32)).rows == 4);
+  CHECK(route(whole_words(2, 64, 576, 32)) ==
+        Q4Route{.kernel = Q4Kernel::column, .words = 4, .rows = 4, .columns = 64, .threads = 8});
   CHECK(route(whole_words(130, 64, 576, 32)).rows == 4);
   CHECK(route(whole_words(1, 64, 576, 16)).words == 2);  // a load lies in one group
   CHECK(route(whole_words(1, 64, 200, 40)).words == 1);
