@@ -2,8 +2,9 @@
 // How fast 4-bit linear layers run on this machine, as their operator plans them: time of a
 // dispatch in a dependent sequence, the median of several runs, and the least time that the process
 // spent on it on all cores, which on a software adapter says more when the machine is shared.
-// Usage: q4_linear_bench [OPTION=VALUE ...] [MxNxK[:group] ...], options of planning such as
-// q4_gemm=steel, with PTERO_ADAPTER to choose an adapter.
+// Usage: q4_linear_bench [--each] [--robustness] [OPTION=VALUE ...] [MxNxK[:group] ...], options of
+// planning such as q4_gemm=matrix, with PTERO_ADAPTER to choose an adapter. --each measures a shape
+// with every kernel that q4_gemm names, --robustness keeps the bounds checks of shaders.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -154,7 +155,28 @@ Status bench(gpu::Device& device, const Shape& shape, const graph::PlanOptions& 
   return ok_status();
 }
 
+// Whether the flag was there; it is no more.
+bool take_flag(std::vector<std::string>& arguments, std::string_view flag) {
+  return std::erase(arguments, flag) > 0;
+}
+
+// What q4_gemm takes; each a copy of `options` with it.
+std::vector<graph::PlanOptions> each_kernel(const graph::PlanOptions& options) {
+  std::vector<graph::PlanOptions> all;
+  for (const graph::PlanOptionInfo& info : graph::plan_option_list()) {
+    for (const std::string_view name : info.values) {
+      if (info.key == "q4_gemm") {
+        all.push_back(options);
+        all.back().q4_gemm = name;
+      }
+    }
+  }
+  return all;
+}
+
 Status run(std::vector<std::string> arguments) {
+  const bool each = take_flag(arguments, "--each");
+  const bool robustness = take_flag(arguments, "--robustness");
   graph::PlanOptions options;
   for (const std::string& argument : arguments) {
     if (argument.find('=') != std::string::npos) {
@@ -173,13 +195,17 @@ Status run(std::vector<std::string> arguments) {
   PTERO_ASSIGN_OR_RETURN(const gpu::Adapter adapter,
                          gpu::choose_adapter(adapters, wanted != nullptr ? wanted : ""));
   PTERO_ASSIGN_OR_RETURN(gpu::Device device,
-                         gpu::wait_for(gpu::Device::open(adapter, {.robustness = false})));
-  fmt::print("4-bit linear layers on {} ({})\n\n", adapter.info().name, adapter.info().driver);
+                         gpu::wait_for(gpu::Device::open(adapter, {.robustness = robustness})));
+  fmt::print("4-bit linear layers on {} ({}), bounds checks {}\n\n", adapter.info().name,
+             adapter.info().driver, robustness ? "on" : "off");
   fmt::print("| {:<27} | {:<19} | {:>9} | {:>9} | {:>8} | {:>7} | {:>8} |\n", "M x N x K : group",
              "kernel", "us", "CPU us", "G weight/s", "GB/s", "GFLOP/s");
   for (const std::string& argument : arguments) {
     PTERO_ASSIGN_OR_RETURN(const Shape shape, parse_shape(argument));
-    PTERO_RETURN_IF_ERROR(bench(device, shape, options));
+    const auto wanted_kernels = each ? each_kernel(options) : std::vector{options};
+    for (const graph::PlanOptions& kernel : wanted_kernels) {
+      PTERO_RETURN_IF_ERROR(bench(device, shape, kernel));
+    }
   }
   return ok_status();
 }

@@ -82,7 +82,10 @@ const std::vector<pte::Graph>& graphs() {
 // Facts of this device as if it had more or fewer features and threads, were of the other kind, or
 // were asked for something.
 std::vector<DeviceFacts> facts_to_try(const gpu::Device& device) {
-  const DeviceFacts real = graph::device_facts(device);
+  DeviceFacts real = graph::device_facts(device);
+  if (real.matrix_shapes.empty()) {  // what is planned with these is not compiled here
+    real.matrix_shapes = {{gpu::MatrixType::f16, gpu::MatrixType::f32, 16, 16, 16}};
+  }
   const auto change = [&](gpu::FeatureSet features, bool software, uint32_t threads) {
     DeviceFacts facts = real;
     facts.features = features;

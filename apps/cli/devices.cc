@@ -53,6 +53,9 @@ graph::DeviceFacts facts_of(const gpu::AdapterInfo& info, gpu::FeatureSet disabl
   graph::DeviceFacts facts;
   facts.limits = info.limits;
   facts.is_software = info.is_software();
+  facts.subgroup_min_size = info.subgroup_min_size;
+  facts.subgroup_max_size = info.subgroup_max_size;
+  facts.matrix_shapes = info.matrix_shapes;
   for (const gpu::Feature feature : info.features) {
     if (!disabled.contains(feature)) {
       facts.features.insert(feature);

@@ -21,7 +21,7 @@ namespace ptero::convert {
 
 // Rises with every change of what convert_gguf() makes of a file: programs that are kept carry it
 // in their names (program_cache.h). A test holds it to the bytes.
-inline constexpr uint32_t kConverterVersion = 1;
+inline constexpr uint32_t kConverterVersion = 2;
 
 enum class WeightFormat {
   q4,   // 4-bit groups of 32; Q4_0 weights keep their bits

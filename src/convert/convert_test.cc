@@ -109,6 +109,7 @@ TEST_CASE("the methods of an exported language model") {
   CHECK(constant_method(read, "use_kv_cache") == 1);
   CHECK(constant_method(read, "use_sdpa_with_kv_cache") == 1);
   CHECK(constant_method(read, "enable_dynamic_shape") == 1);
+  CHECK(constant_method(read, "enable_f16_gemm") == 1);
   CHECK(constant_method(read, "get_bos_id") == 2);
   const pte::ExecutionPlan* ends = pte::find_plan(read.program, "get_eos_ids");
   REQUIRE(ends != nullptr);

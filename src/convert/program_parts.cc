@@ -104,6 +104,7 @@ Result<pte::Program> make_program(const ModelConfig& config, const ModelGraph& m
   add_constant("use_kv_cache", true);
   add_constant("use_sdpa_with_kv_cache", true);
   add_constant("enable_dynamic_shape", true);
+  add_constant("enable_f16_gemm", true);  // read by llm::read_metadata()
   if (tokens.bos) {
     add_constant("get_bos_id", int64_t{*tokens.bos});
   }

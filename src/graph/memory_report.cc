@@ -102,6 +102,7 @@ DeviceFacts usual_device(PlanOptions options) {
   facts.features = gpu::FeatureSet::all();
   facts.subgroup_min_size = 32;
   facts.subgroup_max_size = 32;
+  facts.matrix_shapes = {{gpu::MatrixType::f16, gpu::MatrixType::f32, 16, 16, 16}};
   facts.is_software = options.adapter_routes == "software";
   facts.options = std::move(options);
   return facts;

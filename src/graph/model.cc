@@ -84,7 +84,8 @@ DeviceFacts device_facts(const gpu::Device& device, PlanOptions options) {
   const bool software = options.adapter_routes == "auto" ? adapter.is_software()
                                                          : options.adapter_routes == "software";
   return {device.limits(),           device.features(),         software,
-          adapter.subgroup_min_size, adapter.subgroup_max_size, std::move(options)};
+          adapter.subgroup_min_size, adapter.subgroup_max_size, adapter.matrix_shapes,
+          std::move(options)};
 }
 
 std::unique_ptr<gpu::Pending<std::shared_ptr<const GraphModel>>> GraphModel::load(

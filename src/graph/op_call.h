@@ -86,6 +86,7 @@ struct DeviceFacts {
   bool is_software = false;
   uint32_t subgroup_min_size = 0;
   uint32_t subgroup_max_size = 0;
+  std::vector<gpu::MatrixShape> matrix_shapes;
   PlanOptions options;
 };
 

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::string_view kOff = "false";
 constexpr std::string_view kOn = "true";
+constexpr std::string_view kAuto = "auto";
 
 }  // namespace
 
@@ -19,9 +20,13 @@ std::span<const PlanOptionInfo> plan_option_list() {
   static const std::vector<PlanOptionInfo> list = {
       {"q4_gemm",
        {"auto", "any", "column", "tile", "steel", "steel_f16", "steel_f16_packed",
-        "steel_f16_accumulate"},
+        "steel_f16_accumulate", "matrix"},
        "kernel of 4-bit linear layers with many rows"},
       {"sdpa_route", {"auto", "rows", "split", "tiles", "materialized"}, "kernels of attention"},
+      {"enable_f16_gemm",
+       {kAuto, kOff, kOn},
+       "4-bit linear layers with many rows of float32 multiply in f16 and add in f32; auto: as the "
+       "program says, else false"},
       {"enable_f16_accumulate_gemm",
        {kOff, kOn},
        "4-bit linear layers with many rows add up in f16: faster, less accurate"},
@@ -70,6 +75,11 @@ Status set(PlanOptions& options, std::string_view assignment) {
     options.q4_gemm = value;
   } else if (key == "sdpa_route") {
     options.sdpa_route = value;
+  } else if (key == "enable_f16_gemm") {
+    options.enable_f16_gemm.reset();
+    if (value != kAuto) {
+      options.enable_f16_gemm = value == kOn;
+    }
   } else if (key == "enable_f16_accumulate_gemm") {
     options.enable_f16_accumulate_gemm = value == kOn;
   } else if (key == "enable_f16_kv_cache") {
@@ -102,6 +112,11 @@ std::vector<std::string> unserved(const PlanOptions& options, gpu::FeatureSet fe
     sentences.emplace_back(
         "Option enable_f16_kv_cache does nothing here: the device has no shader-f16, so KV caches "
         "stay float32.");
+  }
+  if (options.enable_f16_gemm.value_or(false)) {
+    sentences.emplace_back(
+        "Option enable_f16_gemm does nothing here: the device has no shader-f16, so products stay "
+        "float32.");
   }
   if (options.enable_f16_accumulate_gemm) {
     sentences.emplace_back(

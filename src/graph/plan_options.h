@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,8 @@ struct PlanOptions {
   // A name of the list below; what does not serve a shape or a device gives way to what does.
   std::string q4_gemm = "auto";
   std::string sdpa_route = "auto";
+  // Not set: as the program says, or off (llm/model.h).
+  std::optional<bool> enable_f16_gemm;
   bool enable_f16_accumulate_gemm = false;
   bool enable_f16_kv_cache = false;
   bool enable_fusion = true;            // rewrites that make one operator of several

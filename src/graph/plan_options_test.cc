@@ -35,6 +35,13 @@ TEST_CASE("plan options: each key sets its own") {
   CHECK(options.q4_gemm == "steel_f16_packed");
   CHECK(set(options, "sdpa_route=materialized").ok());
   CHECK(options.sdpa_route == "materialized");
+  CHECK_FALSE(options.enable_f16_gemm.has_value());
+  CHECK(set(options, "enable_f16_gemm=false").ok());
+  CHECK(options.enable_f16_gemm == false);
+  CHECK(set(options, "enable_f16_gemm").ok());
+  CHECK(options.enable_f16_gemm == true);
+  CHECK(set(options, "enable_f16_gemm=auto").ok());
+  CHECK_FALSE(options.enable_f16_gemm.has_value());
   CHECK(set(options, "enable_f16_accumulate_gemm").ok());
   CHECK(options.enable_f16_accumulate_gemm);
   CHECK(set(options, "enable_f16_kv_cache=true").ok());
@@ -54,8 +61,9 @@ TEST_CASE("plan options: what is not known is refused with what is") {
     return status.error().message();
   };
   CHECK(error("q4_gem=tile") ==
-        "There is no option (q4_gem); there are q4_gemm, sdpa_route, enable_f16_accumulate_gemm, "
-        "enable_f16_kv_cache, enable_fusion, scratch_pool, adapter_routes, sdpa_query_tile.");
+        "There is no option (q4_gem); there are q4_gemm, sdpa_route, enable_f16_gemm, "
+        "enable_f16_accumulate_gemm, enable_f16_kv_cache, enable_fusion, scratch_pool, "
+        "adapter_routes, sdpa_query_tile.");
   CHECK(error("sdpa_query_tile=8") == "Value (8) of option sdpa_query_tile is none of 0, 16, 32.");
   CHECK(error("q4_gemm").find("steel_f16_accumulate") != std::string::npos);
   CHECK(error("enable_f16_kv_cache=1").find("false, true") != std::string::npos);
@@ -83,11 +91,15 @@ TEST_CASE("plan options: what a device without shader-f16 cannot do is said") {
   PlanOptions options;
   CHECK(unserved(options, {}).empty());
   options.enable_f16_kv_cache = true;
+  options.enable_f16_gemm = false;
+  CHECK(unserved(options, {}).size() == 1);
+  options.enable_f16_gemm = true;
   options.enable_f16_accumulate_gemm = true;
   const std::vector<std::string> sentences = unserved(options, {});
-  REQUIRE(sentences.size() == 2);
+  REQUIRE(sentences.size() == 3);
   CHECK(sentences[0].find("enable_f16_kv_cache") != std::string::npos);
-  CHECK(sentences[1].find("enable_f16_accumulate_gemm") != std::string::npos);
+  CHECK(sentences[1].find("enable_f16_gemm") != std::string::npos);
+  CHECK(sentences[2].find("enable_f16_accumulate_gemm") != std::string::npos);
   CHECK(unserved(options, {gpu::Feature::shader_f16}).empty());
 }
 

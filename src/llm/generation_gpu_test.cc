@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,9 @@ gpu::Device& shared_device() {
 
 // Exported test models do not say how large their context is: a method that does is added.
 std::shared_ptr<const Model> load(const std::string& name, int64_t context = 48,
-                                  gpu::Device& device = shared_device()) {
+                                  gpu::Device& device = shared_device(),
+                                  std::optional<bool> f16_gemm = {},
+                                  const graph::PlanOptions& options = {}) {
   struct Files {
     pte::Program program;
     pte::DataMap data;
@@ -40,7 +43,13 @@ std::shared_ptr<const Model> load(const std::string& name, int64_t context = 48,
   plan.values = {context};
   plan.outputs = {0};
   files->program.plans.push_back(plan);
+  if (f16_gemm) {
+    plan.name = "enable_f16_gemm";
+    plan.values = {*f16_gemm};
+    files->program.plans.push_back(plan);
+  }
   ModelSource source;
+  source.options = options;
   source.program = std::shared_ptr<const pte::Program>(files, &files->program);
   source.data = std::shared_ptr<const pte::DataMap>(files, &files->data);
   return must(Model::load(device, std::move(source)));
@@ -97,6 +106,21 @@ TEST_CASE("greedy: the device finds the token that the host finds, in every kind
     // The last token was never fed.
     CHECK(session->tokens().size() == kPrompt.size() + 11);
   }
+}
+
+TEST_CASE("products are made in f16 where the program says so, unless the user says something") {
+  const auto f16_gemm = [](std::optional<bool> program, std::optional<bool> user) {
+    graph::PlanOptions options;
+    options.enable_f16_gemm = user;
+    const auto model = load("llama_4w", 48, shared_device(), program, options);
+    CHECK(model->metadata().f16_gemm == program.value_or(false));
+    return model->method()->delegates().at(0)->facts().options.enable_f16_gemm;
+  };
+  CHECK(f16_gemm({}, {}) == false);
+  CHECK(f16_gemm(false, {}) == false);
+  CHECK(f16_gemm(true, {}) == true);
+  CHECK(f16_gemm(true, false) == false);
+  CHECK(f16_gemm({}, true) == true);
 }
 
 TEST_CASE("a token costs little to read, and plans nothing") {

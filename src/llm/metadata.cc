@@ -65,6 +65,7 @@ Result<Metadata> read_metadata(const pte::Program& program, uint32_t context) {
   PTERO_REJECT_IF(metadata.fixed && metadata.max_tokens != 1, unsupported,
                   "Method (forward) takes exactly {} tokens, so it cannot decode one by one.",
                   metadata.max_tokens);
+  metadata.f16_gemm = size_from(program, "enable_f16_gemm") != 0;
   metadata.max_context = size_from(program, "get_max_context_len");
   if (metadata.max_context == 0) {
     metadata.max_context = size_from(program, "get_max_seq_len");

@@ -23,6 +23,7 @@ struct Metadata {
   uint32_t max_tokens = 0;        // of one call
   bool fixed = false;             // every call takes exactly max_tokens, which is 1
   bool all_logits = false;        // logits of every token, not of the last one only
+  bool f16_gemm = false;          // products in f16 are fine (enable_f16_gemm)
   std::vector<uint32_t> end_ids;  // get_eos_ids, get_eos_id
 };
 

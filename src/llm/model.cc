@@ -79,6 +79,9 @@ class LmLoader : public gpu::Pending<std::shared_ptr<const Model>> {
     if (method_ == nullptr && model.method_ == nullptr) {
       PTERO_ASSIGN_OR_RETURN(model.metadata_,
                              read_metadata(*model.source_.program, model.source_.options.context));
+      if (!model.source_.options.enable_f16_gemm) {
+        model.source_.options.enable_f16_gemm = model.metadata_.f16_gemm;
+      }
       PTERO_RETURN_IF_ERROR(read_texts());
       method_ = graph::MethodModel::load(model.device_, *model.source_.program, *model.source_.data,
                                          "forward", ops::all_operators(), ops::host_operators(),

@@ -78,7 +78,8 @@ def test_selfcheck_passes_with_each_feature_off(ptero, off):
 @pytest.mark.parametrize("command", ["run", "verify", "generate", "chat", "bench"])
 def test_help_lists_the_options_of_planning(ptero, command):
     text = ptero(command, "--help").stdout
-    for words in ["--option", "q4_gemm=auto|", "steel_f16_packed", "sdpa_route=auto|",
+    for words in ["--option", "q4_gemm=auto|", "steel_f16_packed", "|matrix", "sdpa_route=auto|",
+                  "enable_f16_gemm=auto|false|true",
                   "enable_f16_accumulate_gemm=false|true", "enable_f16_kv_cache=false|true",
                   "enable_fusion=true|", "scratch_pool=true|", "adapter_routes=auto|software|gpu",
                   "sdpa_query_tile=0|"]:

@@ -154,7 +154,7 @@ def test_every_route_with_each_feature_off(ptero, off):
               ("adapter_routes=software", "linear"), ("adapter_routes=software", "llama"),
               ("adapter_routes=software", "sdpa"), ("adapter_routes=software", "norm")]
     routes += [(f"q4_gemm={name}", "4w") for name in ("any", "column", "tile", "steel")]
-    routes += [(f"q4_gemm={name}", "4w_half") for name in ("steel_f16", "steel_f16_packed")]
+    routes += [(f"q4_gemm={name}", "4w_half") for name in ("steel_f16", "steel_f16_packed", "matrix")]
     routes += [(f"sdpa_route={name}", models) for models in ("sdpa", "llama", "qwen")
                for name in ("rows", "split", "tiles", "materialized")]
     routes += [("sdpa_route=tiles --option sdpa_query_tile=16", "sdpa")]

@@ -40,7 +40,7 @@ def test_the_official_runtime_takes_the_program(tmp_path, weights):
     for method, values in {"get_max_seq_len": [64], "get_max_context_len": [64],
                            "get_n_layers": [2], "get_vocab_size": [40], "get_eos_ids": [2],
                            "use_kv_cache": [True], "use_sdpa_with_kv_cache": [True],
-                           "enable_dynamic_shape": [True]}.items():
+                           "enable_dynamic_shape": [True], "enable_f16_gemm": [True]}.items():
         assert loaded.load_method(method).execute([]) == values
     decoded = decode(THEIRS["program"], container.flatbuffer)
     [(backend, blob, _)] = container.delegates(decoded)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 namespace ptero::ops {
 namespace {
@@ -16,6 +17,9 @@ constexpr std::string_view kTilesOf64 = "tiles of 64 x 64 by 256 threads";
 constexpr std::string_view kTileHalf = "tiles of 64 x 64 by 256 threads, products in f16";
 constexpr std::string_view kSmallTile = "workgroups of 256 threads do not fit";
 
+constexpr gpu::FeatureSet kMatrix = {Feature::shader_f16, Feature::subgroups,
+                                     Feature::subgroup_matrix};
+
 constexpr std::array kRoutes = {
     AdapterRoute{Work::q4_few_rows, "column", true, {}, 0, kCpu},
     AdapterRoute{Work::q4_few_rows, "gemv_subgroup", {}, {Feature::subgroups}, 0, kSubgroup},
@@ -24,6 +28,7 @@ constexpr std::array kRoutes = {
     AdapterRoute{Work::q4_many_rows, "steel", {}, {}, 256, kTilesOf64},
     AdapterRoute{Work::q4_many_rows, "tile", {}, {}, 0, kSmallTile},
     AdapterRoute{Work::q4_many_half_rows, "column", true, {}, 0, kCpu},
+    AdapterRoute{Work::q4_many_half_rows, "matrix", {}, kMatrix, 256, "matrix units, sums in f32"},
     AdapterRoute{
         Work::q4_many_half_rows, "steel_f16_packed", {}, {Feature::shader_f16}, 256, kTileHalf},
     AdapterRoute{Work::q4_many_half_rows, "steel", {}, {}, 256, kTilesOf64},
@@ -68,8 +73,33 @@ const AdapterRoute& route_for(Work work, const graph::DeviceFacts& device) {
   return *std::find_if(kRoutes.begin(), kRoutes.end(), [&](const AdapterRoute& route) {
     return route.work == work &&
            route.software.value_or(device.is_software) == device.is_software &&
-           device.features.contains_all(route.needs) && route.threads <= threads;
+           device.features.contains_all(route.needs) && route.threads <= threads &&
+           (!route.needs.contains(Feature::subgroup_matrix) || half_matrix(device) != nullptr);
   });
+}
+
+const gpu::MatrixShape* half_matrix(const graph::DeviceFacts& device) {
+  constexpr uint32_t kLargest = 16;  // side, of those that kernels have tiles for
+  constexpr uint32_t kMostLanes = 64;
+  const bool fixed = device.subgroup_min_size == device.subgroup_max_size &&
+                     std::has_single_bit(device.subgroup_max_size) &&
+                     device.subgroup_max_size <= kMostLanes;
+  if (!fixed || !device.features.contains_all(kMatrix)) {
+    return nullptr;
+  }
+  const gpu::MatrixShape* largest = nullptr;
+  const auto fits = [](uint32_t side, uint32_t least) {
+    return std::has_single_bit(side) && side >= least && side <= kLargest;
+  };
+  for (const gpu::MatrixShape& shape : device.matrix_shapes) {
+    if (shape.input == gpu::MatrixType::f16 && shape.result == gpu::MatrixType::f32 &&
+        fits(shape.m, 4) && fits(shape.n, 4) && fits(shape.k, 8) &&
+        (largest == nullptr ||
+         shape.m * shape.n * shape.k > largest->m * largest->n * largest->k)) {
+      largest = &shape;
+    }
+  }
+  return largest;
 }
 
 }  // namespace ptero::ops

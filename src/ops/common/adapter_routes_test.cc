@@ -20,6 +20,10 @@ graph::DeviceFacts adapter(bool software, gpu::FeatureSet features, uint32_t thr
   facts.features = features;
   facts.limits.max_invocations_per_workgroup = threads;
   facts.limits.max_workgroup_size_x = threads;
+  if (features.contains(Feature::subgroup_matrix)) {
+    facts.subgroup_min_size = facts.subgroup_max_size = 32;
+    facts.matrix_shapes = {{gpu::MatrixType::f16, gpu::MatrixType::f32, 16, 16, 16}};
+  }
   return facts;
 }
 
@@ -91,6 +95,39 @@ TEST_CASE("adapter routes: planning does what the table says") {
       }
     }
   }
+}
+
+TEST_CASE("adapter routes: matrices that multiply f16 into f32, for subgroups of one size") {
+  using gpu::MatrixType;
+  graph::DeviceFacts facts = adapter(false, gpu::FeatureSet::all(), 256);
+  const auto route = [&] { return route_for(Work::q4_many_half_rows, facts).route; };
+  CHECK(route() == "matrix");
+  CHECK(half_matrix(facts) == &facts.matrix_shapes[0]);
+  facts.subgroup_min_size = 16;  // they may have 16 lanes or 32
+  CHECK(half_matrix(facts) == nullptr);
+  CHECK(route() == "steel_f16_packed");
+  facts.subgroup_min_size = 32;
+  for (const Feature feature :
+       {Feature::shader_f16, Feature::subgroups, Feature::subgroup_matrix}) {
+    facts.features = gpu::FeatureSet::all();
+    facts.features.erase(feature);
+    CHECK(half_matrix(facts) == nullptr);
+    CHECK(route() == (feature == Feature::shader_f16 ? "steel" : "steel_f16_packed"));
+  }
+  facts.features = gpu::FeatureSet::all();
+  // As lavapipe and NVIDIA list them; the largest is taken.
+  facts.matrix_shapes = {{MatrixType::f16, MatrixType::f16, 8, 8, 8},
+                         {MatrixType::i8, MatrixType::i32, 16, 16, 32}};
+  CHECK(half_matrix(facts) == nullptr);
+  facts.matrix_shapes.push_back({MatrixType::f16, MatrixType::f32, 16, 8, 8});
+  facts.matrix_shapes.push_back({MatrixType::f16, MatrixType::f32, 16, 16, 16});
+  facts.matrix_shapes.push_back({MatrixType::f16, MatrixType::f32, 16, 8, 16});
+  CHECK(half_matrix(facts) == &facts.matrix_shapes[3]);
+  // No tile is made of these.
+  facts.matrix_shapes = {{MatrixType::f16, MatrixType::f32, 12, 16, 16},
+                         {MatrixType::f16, MatrixType::f32, 16, 16, 4},
+                         {MatrixType::f16, MatrixType::f32, 32, 32, 8}};
+  CHECK(half_matrix(facts) == nullptr);
 }
 
 }  // namespace

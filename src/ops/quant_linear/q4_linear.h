@@ -43,6 +43,7 @@ enum class Q4Kernel : uint8_t {
   steel_f16,             // multiplies in f16
   steel_f16_packed,      // the same results, the weight taken apart by words
   steel_f16_accumulate,  // adds in f16, too: only where the user asks for it
+  matrix,                // multiplies in f16 by matrix units, adds in f32
 };
 
 // The name of a kernel as the option q4_gemm has it.
@@ -63,6 +64,19 @@ struct Q4Shape {
   bool half = false;       // x is of half precision, so they lose nothing that counts
 };
 
+// How the kernel with matrix units divides its tile.
+struct Q4Matrices {
+  uint32_t m = 0;  // of one matrix, as the adapter has it
+  uint32_t n = 0;
+  uint32_t k = 0;
+  uint32_t rows = 0;     // of a subgroup
+  uint32_t columns = 0;  // the same
+  uint32_t depth = 0;    // elements of k that are staged at once
+  uint32_t lanes = 0;    // of a subgroup
+
+  bool operator==(const Q4Matrices&) const = default;
+};
+
 struct Q4Route {
   Q4Kernel kernel = Q4Kernel::any;
   uint32_t words = 1;     // of eight weights a load
@@ -70,6 +84,7 @@ struct Q4Route {
   uint32_t columns = 1;   // the same for rows of the weight
   uint32_t threads = 64;  // a workgroup
   bool subgroups = false;
+  Q4Matrices matrices{};
 
   // What the kernel does beside the product; the rest takes kernels of its own.
   bool gates() const { return kernel == Q4Kernel::gemv || kernel == Q4Kernel::column; }

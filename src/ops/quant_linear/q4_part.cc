@@ -12,6 +12,7 @@
 #include "ops/quant_linear/q4_column_rows.wgsl.h"
 #include "ops/quant_linear/q4_gemv.wgsl.h"
 #include "ops/quant_linear/q4_gemv_subgroup.wgsl.h"
+#include "ops/quant_linear/q4_matrix.wgsl.h"
 #include "ops/quant_linear/q4_steel.wgsl.h"
 #include "ops/quant_linear/q4_steel_accumulate.wgsl.h"
 #include "ops/quant_linear/q4_steel_packed.wgsl.h"
@@ -117,6 +118,24 @@ void set_product_type(bool half, gpu::KernelKey& key) {
   if (half) {
     key.features.insert(gpu::Feature::shader_f16);
   }
+}
+
+void set_matrices(const Q4Route& route, gpu::KernelKey& key) {
+  const Q4Matrices& each = route.matrices;
+  const auto constant = [&](std::string_view name, uint32_t value) {
+    key.prelude += fmt::format("const {} = {}u;\n", name, value);
+  };
+  constant("kM", each.m);
+  constant("kN", each.n);
+  constant("kK", each.k);
+  constant("kTileM", route.rows);
+  constant("kTileN", route.columns);
+  constant("kSubM", each.rows);
+  constant("kSubN", each.columns);
+  constant("kDepth", each.depth);
+  constant("kLanes", each.lanes);
+  key.features = key.features | gpu::FeatureSet{gpu::Feature::shader_f16, gpu::Feature::subgroups,
+                                                gpu::Feature::subgroup_matrix};
 }
 
 Bound bind_part(const Q4Layer& layer, const Q4Part& part, const gpu::Limits& limits) {
@@ -283,6 +302,11 @@ Status dispatch_q4_part(OpCall& op, const Q4Layer& layer, const Q4Part& part) {
       set_product_type(true, key);
       return dispatch_words<wgsl::Q4SteelAccumulateParams>(op, layer, part, std::move(key),
                                                            std::move(bound), *grid);
+    case Q4Kernel::matrix:
+      key.source = &wgsl::kQ4Matrix;
+      set_matrices(route, key);
+      return dispatch_words<wgsl::Q4MatrixParams>(op, layer, part, std::move(key), std::move(bound),
+                                                  *grid);
     case Q4Kernel::any:
       break;
   }

@@ -51,6 +51,31 @@ Q4Route gemv_route(const Q4Shape& shape, const graph::DeviceFacts& device) {
   return route;
 }
 
+// Tiles by matrix units, for a device that can have 256 threads a workgroup.
+Q4Route matrix_route(const Q4Shape& shape, const graph::DeviceFacts& device,
+                     const gpu::MatrixShape& matrix) {
+  constexpr uint32_t kDepth = 32;
+  constexpr uint32_t kPitchBytes = (kDepth / 8 + 1) * 16;
+  constexpr uint64_t kEnough = 128;  // tiles that keep a GPU busy
+  const uint32_t lanes = device.subgroup_max_size;
+  const auto route_of = [&](uint32_t side, uint32_t rows, uint32_t columns) {
+    Q4Route route{.kernel = Q4Kernel::matrix,
+                  .rows = side,
+                  .columns = side,
+                  .threads = side / rows * (side / columns) * lanes,
+                  .matrices = {matrix.m, matrix.n, matrix.k, rows, columns, kDepth, lanes}};
+    route.words = widest_load(shape, std::min(side * (kDepth / 8) / route.threads, 4u));
+    return route;
+  };
+  const Q4Route large = route_of(128, 64, 32);
+  const bool fits = large.threads <= std::min(device.limits.max_invocations_per_workgroup,
+                                              device.limits.max_workgroup_size_x) &&
+                    2 * large.rows * kPitchBytes <= device.limits.max_workgroup_storage_size;
+  const uint64_t tiles =
+      ceil_div<uint64_t>(shape.m, large.rows) * ceil_div<uint64_t>(shape.n, large.columns);
+  return fits && tiles >= kEnough ? large : route_of(64, 32, 32);
+}
+
 // Tiles of many rows; `most` is the fastest kernel that may be taken.
 Q4Route tiled_route(const Q4Shape& shape, const graph::DeviceFacts& device, Q4Kernel most) {
   constexpr uint32_t kWide = 256;
@@ -66,17 +91,25 @@ Q4Route tiled_route(const Q4Shape& shape, const graph::DeviceFacts& device, Q4Ke
   if (!shape.may_halve || !device.features.contains(gpu::Feature::shader_f16)) {
     route.kernel = std::min(route.kernel, Q4Kernel::steel);
   }
+  if (route.kernel == Q4Kernel::matrix) {
+    const gpu::MatrixShape* matrix = half_matrix(device);
+    if (matrix != nullptr) {
+      return matrix_route(shape, device, *matrix);
+    }
+    route.kernel = Q4Kernel::steel_f16_packed;
+  }
   return route;
 }
 
-constexpr std::array<std::string_view, 8> kNames = {"any",
+constexpr std::array<std::string_view, 9> kNames = {"any",
                                                     "column",
                                                     "gemv",
                                                     "tile",
                                                     "steel",
                                                     "steel_f16",
                                                     "steel_f16_packed",
-                                                    "steel_f16_accumulate"};
+                                                    "steel_f16_accumulate",
+                                                    "matrix"};
 
 }  // namespace
 
@@ -99,9 +132,11 @@ Q4Route choose_q4_route(const Q4Shape& shape, const graph::DeviceFacts& device) 
     }
     return kernel == Q4Kernel::column ? column_route(shape) : Q4Route{};
   }
-  // A file in single precision gets single precision, unless somebody asks for less.
+  // Single precision stays so, unless the program or the user asks for less.
+  const bool half =
+      shape.half || (shape.may_halve && device.options.enable_f16_gemm.value_or(false));
   const Work work = shape.m <= kFewRows ? Work::q4_few_rows
-                    : shape.half        ? Work::q4_many_half_rows
+                    : half              ? Work::q4_many_half_rows
                                         : Work::q4_many_rows;
   const std::string_view route = route_for(work, device).route;
   if (route == "column") {

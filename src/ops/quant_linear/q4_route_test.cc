@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include <doctest/doctest.h>
@@ -118,6 +119,96 @@ TEST_CASE("q4 routes: a name asks for a kernel with many rows, and gives way whe
   shape.m = 17;
   shape.row_bytes = 33;
   CHECK(kernel("tile") == Q4Kernel::any);
+}
+
+graph::DeviceFacts with_matrices(uint32_t lanes) {
+  graph::DeviceFacts facts = OneOpFixture().device;
+  facts.features = gpu::FeatureSet::all();
+  facts.subgroup_min_size = facts.subgroup_max_size = lanes;
+  facts.limits.max_workgroup_storage_size = 49152;
+  facts.matrix_shapes = {{gpu::MatrixType::f16, gpu::MatrixType::f32, 16, 16, 16}};
+  return facts;
+}
+
+TEST_CASE("q4 routes: matrix units for x in f16, and for others where products may be in f16") {
+  graph::DeviceFacts device = with_matrices(32);
+  Q4Shape shape = whole_words(127, 2048, 2048, 32);
+  const auto kernel = [&] { return choose_q4_route(shape, device).kernel; };
+  CHECK(kernel() == Q4Kernel::steel);
+  shape.may_halve = true;
+  CHECK(kernel() == Q4Kernel::steel);
+  device.options.enable_f16_gemm = true;
+  CHECK(kernel() == Q4Kernel::matrix);
+  shape.may_halve = false;  // as linear_qcs4w and 8da4w
+  CHECK(kernel() == Q4Kernel::steel);
+  shape.may_halve = true;
+  shape.m = 16;
+  CHECK(kernel() == Q4Kernel::gemv);
+  shape.m = 17;
+  shape.half = true;
+  for (const std::optional<bool> asked : {std::optional<bool>(), {false}, {true}}) {
+    device.options.enable_f16_gemm = asked;
+    CHECK(kernel() == Q4Kernel::matrix);
+  }
+  device.options.enable_f16_accumulate_gemm = true;
+  CHECK(kernel() == Q4Kernel::steel_f16_accumulate);
+  device.options = {};
+  device.is_software = true;
+  device.options.enable_f16_gemm = true;
+  CHECK(kernel() == Q4Kernel::column);
+  device.options.q4_gemm = "matrix";
+  CHECK(kernel() == Q4Kernel::matrix);
+  device.options = {};
+  device.is_software = false;
+  device.matrix_shapes.clear();
+  CHECK(kernel() == Q4Kernel::steel_f16_packed);
+  shape.half = false;
+  device.options.enable_f16_gemm = true;
+  CHECK(kernel() == Q4Kernel::steel_f16_packed);
+  device.options = {};
+  device.options.q4_gemm = "matrix";
+  CHECK(kernel() == Q4Kernel::steel_f16_packed);
+  device.features.erase(gpu::Feature::shader_f16);
+  CHECK(kernel() == Q4Kernel::steel);
+}
+
+TEST_CASE("q4 routes: tiles of matrices fit the device and the work") {
+  Q4Shape shape = whole_words(508, 8192, 2048, 32);
+  shape.may_halve = true;
+  graph::DeviceFacts device = with_matrices(32);
+  device.options.q4_gemm = "matrix";
+  const auto route = [&] { return choose_q4_route(shape, device); };
+  const Q4Route large{.kernel = Q4Kernel::matrix,
+                      .words = 2,
+                      .rows = 128,
+                      .columns = 128,
+                      .threads = 256,
+                      .matrices = {16, 16, 16, 64, 32, 32, 32}};
+  const Q4Route small{.kernel = Q4Kernel::matrix,
+                      .words = 2,
+                      .rows = 64,
+                      .columns = 64,
+                      .threads = 128,
+                      .matrices = {16, 16, 16, 32, 32, 32, 32}};
+  CHECK(route() == large);
+  shape.n = 2048;  // too few tiles of that size
+  CHECK(route() == small);
+  shape.n = 8192;
+  device.limits.max_workgroup_storage_size = 16384;
+  CHECK(route() == small);
+  device = with_matrices(64);
+  device.options.q4_gemm = "matrix";
+  CHECK(route().rows == 64);
+  CHECK(route().threads == 256);
+  CHECK(route().words == 1);
+  device = with_matrices(8);
+  device.options.q4_gemm = "matrix";
+  CHECK(route().threads == 64);
+  CHECK(route().words == 4);
+  shape.group = 8;
+  CHECK(route().words == 1);
+  device.limits.max_invocations_per_workgroup = 128;
+  CHECK(route().kernel == Q4Kernel::tile);
 }
 
 TEST_CASE("q4 routes: sums in f16 only for those who ask for them") {

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,7 +14,7 @@
 #include <doctest/doctest.h>
 
 #include "ops/common/one_op_fixture.h"
-#include "ops/quant_linear/q4_test_layer.h"
+#include "ops/quant_linear/q4_named_test.h"
 
 namespace ptero::ops {
 namespace {
@@ -23,22 +22,12 @@ namespace {
 using namespace gpu::testing;
 using namespace q4_testing;
 
-bool has_half() {
-  return shared_device().features().contains(gpu::Feature::shader_f16);
-}
-
-Change named(std::string name) {
-  return [name](graph::DeviceFacts& facts) {
-    facts.is_software = false;
-    facts.options.q4_gemm = name;
-  };
-}
-
 std::vector<double> run_named(const std::string& name, const Layer& layer) {
   PlannedRun run(shared_device(), named(name));
   const std::vector<double> got = run_layer(run, layer);
   const bool half = has_half() && name != "steel" && name != "tile";
   const std::string kernel = name == "tile"                           ? "q4_tile"
+                             : half && name == "matrix"               ? half_kernel()
                              : half && name == "steel_f16_packed"     ? "q4_steel_packed"
                              : half && name == "steel_f16_accumulate" ? "q4_steel_accumulate"
                                                                       : "q4_steel";
@@ -47,58 +36,12 @@ std::vector<double> run_named(const std::string& name, const Layer& layer) {
   return got;
 }
 
-// Elements that fail `close`(got, want, sum of sizes).
-template <typename Close>
-size_t elements_wrong(const Layer& layer, const std::vector<double>& got, Close close) {
-  size_t wrong = 0;
-  for (uint32_t m = 0; m < layer.m; ++m) {
-    for (uint32_t n = 0; n < layer.n; ++n) {
-      const double value = got[uint64_t{m} * layer.n + n];
-      wrong += close(value, layer.want(m, n), layer.sum_of_sizes(m, n)) ? 0 : 1;
-    }
-  }
-  return wrong;
-}
-
-bool close_in_f32(double got, double want, double /*sizes*/) {
-  const double error = std::abs(got - want);
-  return error <= 1e-4 || error <= 1e-3 * std::abs(want);
-}
-
-// x and scales in sixteenths, so that products are exact in f16 and sums in f32, but not in f16.
-Layer ramp_layer(uint32_t m, uint32_t n, uint32_t k, uint32_t group) {
-  Layer layer{.m = m, .n = n, .k = k, .group = group};
-  layer.fill();
-  for (uint32_t i = 0; i < m * k; ++i) {
-    layer.x[i] = (static_cast<double>(i % 17) - 8) / 16;
-  }
-  for (uint32_t i = 0; i < layer.scales.size(); ++i) {
-    layer.scales[i] = (1 + i % 4) / 16.0;
-  }
-  return layer;
-}
-
-// x normal, scales as those of trained weights.
-Layer normal_layer(uint32_t m, uint32_t n, uint32_t k, uint32_t group) {
-  Layer layer{.m = m, .n = n, .k = k, .group = group};
-  layer.fill();
-  std::mt19937 random(k + group);
-  std::normal_distribution<float> normal;
-  for (double& value : layer.x) {
-    value = static_cast<double>(normal(random));
-  }
-  std::uniform_real_distribution<float> scale(0.002f, 0.02f);
-  for (double& value : layer.scales) {
-    value = static_cast<double>(scale(random));
-  }
-  return layer;
-}
-
 TEST_CASE("q4 tiles: every kernel, odd shapes, every group, biases") {
   for (const char* name :
-       {"tile", "steel", "steel_f16", "steel_f16_packed", "steel_f16_accumulate"}) {
+       {"tile", "steel", "steel_f16", "steel_f16_packed", "steel_f16_accumulate", "matrix"}) {
     CAPTURE(std::string(name));
-    const bool half = has_half() && std::string_view(name).find("f16") != std::string_view::npos;
+    const bool half = has_half() && std::string_view(name) != "tile" &&
+                      std::string_view(name) != "steel";
     const bool accumulate = half && std::string_view(name) == "steel_f16_accumulate";
     for (const uint32_t m : {17, 63, 64, 65, 130}) {
       for (const auto [n, k, group] : {std::array<uint32_t, 3>{1, 8, 8},
@@ -125,7 +68,7 @@ TEST_CASE("q4 tiles: every kernel, odd shapes, every group, biases") {
 }
 
 TEST_CASE("q4 tiles in f32 and with products in f16: ramps of sixteenths") {
-  for (const char* name : {"steel", "steel_f16", "steel_f16_packed"}) {
+  for (const char* name : {"steel", "steel_f16", "steel_f16_packed", "matrix"}) {
     CAPTURE(std::string(name));
     for (const auto [m, n, k, group] : {std::array<uint32_t, 4>{96, 256, 2048, 64},
                                         {70, 136, 1024, 8},
@@ -145,7 +88,7 @@ TEST_CASE("q4 tiles in f32 and with products in f16: ramps of sixteenths") {
 }
 
 TEST_CASE("q4 tiles in f32 and with products in f16: normal data") {
-  for (const char* name : {"steel", "steel_f16", "steel_f16_packed"}) {
+  for (const char* name : {"steel", "steel_f16", "steel_f16_packed", "matrix"}) {
     CAPTURE(std::string(name));
     const bool half = has_half() && std::string_view(name) != "steel";
     for (const auto [m, n, k, group] : {std::array<uint32_t, 4>{96, 128, 2048, 64},
@@ -202,7 +145,7 @@ TEST_CASE("q4 tiles: what sums in f16 lose") {
 }
 
 TEST_CASE("q4 tiles: a grid too small for the tiles") {
-  for (const char* name : {"any", "column", "tile", "steel", "steel_f16_packed"}) {
+  for (const char* name : {"any", "column", "tile", "steel", "steel_f16_packed", "matrix"}) {
     CAPTURE(std::string(name));
     PlannedRun run(shared_device(), [&](graph::DeviceFacts& facts) {
       named(name)(facts);
@@ -295,6 +238,9 @@ TEST_CASE("q4: every kernel that planning may ask for compiles") {
     if (device.features().contains(Feature::subgroups)) {
       want.insert("q4_gemv_subgroup");
       want.erase("q4_gemv");
+    }
+    if (device.features().contains(Feature::subgroup_matrix)) {
+      want.insert("q4_matrix");
     }
     CHECK(names == want);
   }

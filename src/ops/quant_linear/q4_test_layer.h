@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "ops/common/float_bits.h"
@@ -174,7 +175,29 @@ inline std::vector<Way> ways() {
          facts.features.erase(gpu::Feature::subgroups);
          facts.limits.max_invocations_per_workgroup = 128;
        }},
+      {"as a GPU that may multiply in f16",
+       [](graph::DeviceFacts& facts) {
+         facts.is_software = false;
+         facts.options.enable_f16_gemm = true;
+       },
+       half},
   };
+}
+
+// Whether a way's kernel multiplies in f16.
+inline bool multiplies_in_half(const Way& way, const std::vector<std::string>& kernels) {
+  return way.half && std::any_of(kernels.begin(), kernels.end(), [](const std::string& name) {
+           return name.starts_with("q4_steel") || name == "q4_matrix";
+         });
+}
+
+// The kernel of that way with many rows.
+inline std::string half_kernel() {
+  const gpu::FeatureSet features = shared_device().features();
+  return features.contains_all({gpu::Feature::shader_f16, gpu::Feature::subgroup_matrix})
+             ? "q4_matrix"
+         : features.contains(gpu::Feature::shader_f16) ? "q4_steel_packed"
+                                                       : "q4_steel";
 }
 
 }  // namespace ptero::ops::q4_testing

@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include "ops/quant_linear/q4_test_layer.h"
+#include "ops/quant_linear/q4_named_test.h"
 
 namespace ptero::ops {
 namespace {
@@ -35,7 +35,7 @@ bool is_close(const Layer& layer, uint32_t row, uint32_t column, double value, b
 void check_layer(PlannedRun& run, const Way& way, Layer layer, uint32_t columns = ~0u) {
   layer.fill();
   const std::vector<double> got = run_layer(run, layer);
-  const bool half = way.half && run.kernels().front().starts_with("q4_steel");
+  const bool half = multiplies_in_half(way, run.kernels());
   REQUIRE(got.size() == uint64_t{layer.m} * layer.n);
   std::string first;
   size_t wrong = 0;
@@ -52,10 +52,6 @@ void check_layer(PlannedRun& run, const Way& way, Layer layer, uint32_t columns 
   }
   INFO(fmt::format("{} x {} x {} in groups of {}", layer.m, layer.n, layer.k, layer.group));
   CHECK_MESSAGE(wrong == 0, first);
-}
-
-bool has_half() {
-  return shared_device().features().contains(gpu::Feature::shader_f16);
 }
 
 TEST_CASE("q4gsw: every number of rows") {
@@ -215,6 +211,8 @@ TEST_CASE("q4gsw: each device takes its kernel") {
   CHECK(kernels(2, 20) == Names{"q4_steel"});
   CHECK(kernels(3, 1) == Names{"q4_gemv"});
   CHECK(kernels(3, 20) == Names{"q4_tile"});
+  CHECK(kernels(4, 1) == kernels(1, 1));
+  CHECK(kernels(4, 20) == Names{half_kernel()});
 }
 
 }  // namespace
