@@ -69,10 +69,8 @@ struct Q4Matrices {
   uint32_t m = 0;  // of one matrix, as the adapter has it
   uint32_t n = 0;
   uint32_t k = 0;
-  uint32_t rows = 0;     // of a subgroup
-  uint32_t columns = 0;  // the same
-  uint32_t depth = 0;    // elements of k that are staged at once
-  uint32_t lanes = 0;    // of a subgroup
+  uint32_t rows = 0;   // of matrices a subgroup, each of two
+  uint32_t lanes = 0;  // of a subgroup
 
   bool operator==(const Q4Matrices&) const = default;
 };

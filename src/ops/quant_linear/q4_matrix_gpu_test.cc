@@ -44,7 +44,7 @@ TEST_CASE("q4 matrices: ramps of sixteenths, every number of rows") {
                              const double error = std::abs(got - want);
                              return error <= 2.3e-4 || error <= 2.3e-4 * std::abs(want);
                            },
-                           m > 130 ? 3 : 1) == 0);
+                           m > 130 ? 13 : 3) == 0);
     }
   }
 }
@@ -60,7 +60,7 @@ TEST_CASE("q4 matrices: normal data, every group") {
                              return halves(m) ? std::abs(got - want) <= 2.3e-4 * sizes
                                               : close_in_f32(got, want, sizes);
                            },
-                           m > 130 ? 7 : 1) == 0);
+                           m > 130 ? 31 : 7) == 0);
     }
   }
 }
@@ -81,7 +81,7 @@ TEST_CASE("q4 matrices: large tiles") {
                              return std::abs(got - want) <= 2.3e-4 * sizes + 1e-6 ||
                                     close_in_f32(got, want, sizes);
                            },
-                           k > 100 ? 13 : 3) == 0);
+                           k > 50 ? 61 : 17) == 0);
     }
   }
 }
@@ -100,7 +100,7 @@ TEST_CASE("q4 matrices: x in f16") {
                            // y is rounded, too
                            return std::abs(got - want) <= 2.3e-4 * sizes + 0x1p-11 * std::abs(want);
                          },
-                         3) == 0);
+                         7) == 0);
   }
 }
 

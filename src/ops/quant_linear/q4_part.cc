@@ -130,9 +130,7 @@ void set_matrices(const Q4Route& route, gpu::KernelKey& key) {
   constant("kK", each.k);
   constant("kTileM", route.rows);
   constant("kTileN", route.columns);
-  constant("kSubM", each.rows);
-  constant("kSubN", each.columns);
-  constant("kDepth", each.depth);
+  constant("kRowsY", each.rows);
   constant("kLanes", each.lanes);
   key.features = key.features | gpu::FeatureSet{gpu::Feature::shader_f16, gpu::Feature::subgroups,
                                                 gpu::Feature::subgroup_matrix};

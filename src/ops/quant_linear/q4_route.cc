@@ -51,29 +51,38 @@ Q4Route gemv_route(const Q4Shape& shape, const graph::DeviceFacts& device) {
   return route;
 }
 
-// Tiles by matrix units, for a device that can have 256 threads a workgroup.
-Q4Route matrix_route(const Q4Shape& shape, const graph::DeviceFacts& device,
-                     const gpu::MatrixShape& matrix) {
-  constexpr uint32_t kDepth = 32;
-  constexpr uint32_t kPitchBytes = (kDepth / 8 + 1) * 16;
+// Tiles of 8 x 8 matrices by 8 subgroups, or of 4 x 4 by 4 where the device or the work is too small
+// for these; nothing where a tile of neither kind divides evenly among threads.
+std::optional<Q4Route> matrix_route(const Q4Shape& shape, const graph::DeviceFacts& device,
+                                    const gpu::MatrixShape& matrix) {
+  constexpr uint32_t kChunks = 4;  // as in the kernel
   constexpr uint64_t kEnough = 128;  // tiles that keep a GPU busy
   const uint32_t lanes = device.subgroup_max_size;
-  const auto route_of = [&](uint32_t side, uint32_t rows, uint32_t columns) {
+  const auto route_of = [&](uint32_t side, uint32_t rows) -> std::optional<Q4Route> {
     Q4Route route{.kernel = Q4Kernel::matrix,
-                  .rows = side,
-                  .columns = side,
-                  .threads = side / rows * (side / columns) * lanes,
-                  .matrices = {matrix.m, matrix.n, matrix.k, rows, columns, kDepth, lanes}};
-    route.words = widest_load(shape, std::min(side * (kDepth / 8) / route.threads, 4u));
+                  .rows = side * matrix.m,
+                  .columns = side * matrix.n,
+                  .threads = side / rows * (side / 2) * lanes,
+                  .matrices = {matrix.m, matrix.n, matrix.k, rows, lanes}};
+    const uint32_t bytes = (route.rows + route.columns) * (kChunks + 1) * 16;
+    const auto divides = [&](uint32_t lines) {
+      const uint32_t each = lines * kChunks / route.threads;
+      return each * route.threads == lines * kChunks && (each == 1 || each == 2 || each == 4);
+    };
+    if (!divides(route.rows) || !divides(route.columns) ||
+        route.threads > std::min(device.limits.max_invocations_per_workgroup,
+                                 device.limits.max_workgroup_size_x) ||
+        bytes > device.limits.max_workgroup_storage_size) {
+      return std::nullopt;
+    }
+    route.words = widest_load(shape, route.columns * kChunks / route.threads);
     return route;
   };
-  const Q4Route large = route_of(128, 64, 32);
-  const bool fits = large.threads <= std::min(device.limits.max_invocations_per_workgroup,
-                                              device.limits.max_workgroup_size_x) &&
-                    2 * large.rows * kPitchBytes <= device.limits.max_workgroup_storage_size;
+  const auto large = route_of(8, 4);
   const uint64_t tiles =
-      ceil_div<uint64_t>(shape.m, large.rows) * ceil_div<uint64_t>(shape.n, large.columns);
-  return fits && tiles >= kEnough ? large : route_of(64, 32, 32);
+      large ? ceil_div<uint64_t>(shape.m, large->rows) * ceil_div<uint64_t>(shape.n, large->columns)
+            : 0;
+  return tiles >= kEnough ? large : route_of(4, 2);
 }
 
 // Tiles of many rows; `most` is the fastest kernel that may be taken.
@@ -93,8 +102,9 @@ Q4Route tiled_route(const Q4Shape& shape, const graph::DeviceFacts& device, Q4Ke
   }
   if (route.kernel == Q4Kernel::matrix) {
     const gpu::MatrixShape* matrix = half_matrix(device);
-    if (matrix != nullptr) {
-      return matrix_route(shape, device, *matrix);
+    if (const auto matrices = matrix != nullptr ? matrix_route(shape, device, *matrix)
+                                                : std::optional<Q4Route>()) {
+      return *matrices;
     }
     route.kernel = Q4Kernel::steel_f16_packed;
   }
