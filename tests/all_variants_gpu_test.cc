@@ -84,7 +84,8 @@ const std::vector<pte::Graph>& graphs() {
 std::vector<DeviceFacts> facts_to_try(const gpu::Device& device) {
   DeviceFacts real = graph::device_facts(device);
   if (real.matrix_shapes.empty()) {  // what is planned with these is not compiled here
-    real.matrix_shapes = {{gpu::MatrixType::f16, gpu::MatrixType::f32, 16, 16, 16}};
+    real.matrix_shapes = {{gpu::MatrixType::f16, gpu::MatrixType::f32, 8, 8, 8}};
+    real.subgroup_min_size = real.subgroup_max_size = 8;
   }
   const auto change = [&](gpu::FeatureSet features, bool software, uint32_t threads) {
     DeviceFacts facts = real;

@@ -183,13 +183,13 @@ TEST_CASE("q4 routes: tiles of matrices fit the device and the work") {
                       .rows = 128,
                       .columns = 128,
                       .threads = 256,
-                      .matrices = {16, 16, 16, 64, 32, 32, 32}};
+                      .matrices = {16, 16, 16, 4, 32}};
   const Q4Route small{.kernel = Q4Kernel::matrix,
                       .words = 2,
                       .rows = 64,
                       .columns = 64,
                       .threads = 128,
-                      .matrices = {16, 16, 16, 32, 32, 32, 32}};
+                      .matrices = {16, 16, 16, 2, 32}};
   CHECK(route() == large);
   shape.n = 2048;  // too few tiles of that size
   CHECK(route() == small);
@@ -203,8 +203,14 @@ TEST_CASE("q4 routes: tiles of matrices fit the device and the work") {
   CHECK(route().words == 1);
   device = with_matrices(8);
   device.options.q4_gemm = "matrix";
-  CHECK(route().threads == 64);
-  CHECK(route().words == 4);
+  CHECK(route().kernel == Q4Kernel::steel_f16_packed);  // too few threads for such matrices
+  device.matrix_shapes[0] = {gpu::MatrixType::f16, gpu::MatrixType::f32, 8, 8, 8};
+  CHECK(route() == Q4Route{.kernel = Q4Kernel::matrix,
+                           .words = 4,
+                           .rows = 64,
+                           .columns = 64,
+                           .threads = 64,
+                           .matrices = {8, 8, 8, 4, 8}});
   shape.group = 8;
   CHECK(route().words == 1);
   device.limits.max_invocations_per_workgroup = 128;
