@@ -70,6 +70,7 @@ struct Q4Matrices {
   uint32_t n = 0;
   uint32_t k = 0;
   uint32_t rows = 0;   // of matrices a subgroup, each of two
+  uint32_t split = 0;  // subgroups that share a place, each with its part of k
   uint32_t lanes = 0;  // of a subgroup
 
   bool operator==(const Q4Matrices&) const = default;

@@ -131,6 +131,8 @@ void set_matrices(const Q4Route& route, gpu::KernelKey& key) {
   constant("kTileM", route.rows);
   constant("kTileN", route.columns);
   constant("kRowsY", each.rows);
+  constant("kSplit", each.split);
+  constant("kChunks", 4 * each.split);
   constant("kLanes", each.lanes);
   key.features = key.features | gpu::FeatureSet{gpu::Feature::shader_f16, gpu::Feature::subgroups,
                                                 gpu::Feature::subgroup_matrix};

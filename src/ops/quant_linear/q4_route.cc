@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "base/checked.h"
 #include "ops/common/adapter_routes.h"
@@ -51,38 +52,46 @@ Q4Route gemv_route(const Q4Shape& shape, const graph::DeviceFacts& device) {
   return route;
 }
 
-// Tiles of 8 x 8 matrices by 8 subgroups, or of 4 x 4 by 4 where the device or the work is too small
-// for these; nothing where a tile of neither kind divides evenly among threads.
+// A tile of the kernel with matrix units, in matrices.
+struct MatrixTile {
+  uint32_t rows;
+  uint32_t columns;
+  uint32_t rows_each;  // of a subgroup, which has two columns
+  uint32_t split;      // subgroups that share a place
+  uint64_t enough;     // so many of these tiles keep a GPU busy
+};
+// With matrices of 16 x 16: 128 x 128, 64 x 64 and 32 x 64 elements. The fewer elements a tile has,
+// the more of them a step of k takes, as a step costs what its barriers and loads wait.
+constexpr std::array kMatrixTiles = {MatrixTile{8, 8, 4, 1, 128}, MatrixTile{4, 4, 4, 2, 96},
+                                     MatrixTile{2, 4, 2, 2, 0}};
+
+// The largest of these tiles that fits the device and of which there are enough.
 std::optional<Q4Route> matrix_route(const Q4Shape& shape, const graph::DeviceFacts& device,
                                     const gpu::MatrixShape& matrix) {
-  constexpr uint32_t kChunks = 4;  // as in the kernel
-  constexpr uint64_t kEnough = 128;  // tiles that keep a GPU busy
+  const gpu::Limits& limits = device.limits;
   const uint32_t lanes = device.subgroup_max_size;
-  const auto route_of = [&](uint32_t side, uint32_t rows) -> std::optional<Q4Route> {
-    Q4Route route{.kernel = Q4Kernel::matrix,
-                  .rows = side * matrix.m,
-                  .columns = side * matrix.n,
-                  .threads = side / rows * (side / 2) * lanes,
-                  .matrices = {matrix.m, matrix.n, matrix.k, rows, lanes}};
-    const uint32_t bytes = (route.rows + route.columns) * (kChunks + 1) * 16;
-    const auto divides = [&](uint32_t lines) {
-      const uint32_t each = lines * kChunks / route.threads;
-      return each * route.threads == lines * kChunks && (each == 1 || each == 2 || each == 4);
-    };
-    if (!divides(route.rows) || !divides(route.columns) ||
-        route.threads > std::min(device.limits.max_invocations_per_workgroup,
-                                 device.limits.max_workgroup_size_x) ||
-        bytes > device.limits.max_workgroup_storage_size) {
-      return std::nullopt;
+  for (const MatrixTile& tile : kMatrixTiles) {
+    const uint32_t chunks = 4 * tile.split;  // as in the kernel
+    Q4Route route{
+        .kernel = Q4Kernel::matrix,
+        .rows = tile.rows * matrix.m,
+        .columns = tile.columns * matrix.n,
+        .threads = tile.rows / tile.rows_each * (tile.columns / 2) * tile.split * lanes,
+        .matrices = {matrix.m, matrix.n, matrix.k, tile.rows_each, tile.split, lanes}};
+    const uint32_t bytes = (route.rows + route.columns) * chunks * 16;
+    const bool fits =
+        route.threads <= std::min(limits.max_invocations_per_workgroup,
+                                  limits.max_workgroup_size_x) &&
+        bytes <= limits.max_workgroup_storage_size &&
+        std::min(route.rows, route.columns) * chunks >= route.threads;  // each stages something
+    if (fits && ceil_div<uint64_t>(shape.m, route.rows) *
+                        ceil_div<uint64_t>(shape.n, route.columns) >=
+                    tile.enough) {
+      route.words = widest_load(shape, std::min(route.columns * chunks / route.threads, 4u));
+      return route;
     }
-    route.words = widest_load(shape, route.columns * kChunks / route.threads);
-    return route;
-  };
-  const auto large = route_of(8, 4);
-  const uint64_t tiles =
-      large ? ceil_div<uint64_t>(shape.m, large->rows) * ceil_div<uint64_t>(shape.n, large->columns)
-            : 0;
-  return tiles >= kEnough ? large : route_of(4, 2);
+  }
+  return std::nullopt;
 }
 
 // Tiles of many rows; `most` is the fastest kernel that may be taken.

@@ -183,34 +183,49 @@ TEST_CASE("q4 routes: tiles of matrices fit the device and the work") {
                       .rows = 128,
                       .columns = 128,
                       .threads = 256,
-                      .matrices = {16, 16, 16, 4, 32}};
+                      .matrices = {16, 16, 16, 4, 1, 32}};
+  const Q4Route medium{.kernel = Q4Kernel::matrix,
+                       .words = 4,
+                       .rows = 64,
+                       .columns = 64,
+                       .threads = 128,
+                       .matrices = {16, 16, 16, 4, 2, 32}};
   const Q4Route small{.kernel = Q4Kernel::matrix,
-                      .words = 2,
-                      .rows = 64,
+                      .words = 4,
+                      .rows = 32,
                       .columns = 64,
                       .threads = 128,
-                      .matrices = {16, 16, 16, 2, 32}};
+                      .matrices = {16, 16, 16, 2, 2, 32}};
   CHECK(route() == large);
   shape.n = 2048;  // too few tiles of that size
+  CHECK(route() == medium);
+  shape.m = 127;
   CHECK(route() == small);
-  shape.n = 8192;
+  shape.n = 16384;
+  CHECK(route() == large);
   device.limits.max_workgroup_storage_size = 16384;
+  CHECK(route() == large);
+  device.limits.max_workgroup_storage_size = 16383;
   CHECK(route() == small);
+  device.limits.max_workgroup_storage_size = 12287;
+  CHECK(route().kernel == Q4Kernel::steel_f16_packed);
   device = with_matrices(64);
   device.options.q4_gemm = "matrix";
   CHECK(route().rows == 64);
   CHECK(route().threads == 256);
-  CHECK(route().words == 1);
+  CHECK(route().words == 2);
+  device.limits.max_invocations_per_workgroup = 512;
+  device.limits.max_workgroup_size_x = 512;
+  CHECK(route().rows == 128);
   device = with_matrices(8);
   device.options.q4_gemm = "matrix";
-  CHECK(route().kernel == Q4Kernel::steel_f16_packed);  // too few threads for such matrices
   device.matrix_shapes[0] = {gpu::MatrixType::f16, gpu::MatrixType::f32, 8, 8, 8};
   CHECK(route() == Q4Route{.kernel = Q4Kernel::matrix,
                            .words = 4,
                            .rows = 64,
                            .columns = 64,
                            .threads = 64,
-                           .matrices = {8, 8, 8, 4, 8}});
+                           .matrices = {8, 8, 8, 4, 1, 8}});
   shape.group = 8;
   CHECK(route().words == 1);
   device.limits.max_invocations_per_workgroup = 128;
