@@ -25,7 +25,7 @@ std::span<const PlanOptionInfo> plan_option_list() {
       {"sdpa_route", {"auto", "rows", "split", "tiles", "materialized"}, "kernels of attention"},
       {"enable_f16_gemm",
        {kAuto, kOff, kOn},
-       "4-bit linear layers with many rows of float32 multiply in f16 and add in f32; auto: as the "
+       "4-bit linear layers with many rows of float32 multiply in f16 by matrix units; auto: as the "
        "program says, else false"},
       {"enable_f16_accumulate_gemm",
        {kOff, kOn},
@@ -105,20 +105,19 @@ void set_from_environment(PlanOptions& options) {
 
 std::vector<std::string> unserved(const PlanOptions& options, gpu::FeatureSet features) {
   std::vector<std::string> sentences;
-  if (features.contains(gpu::Feature::shader_f16)) {
-    return sentences;
-  }
-  if (options.enable_f16_kv_cache) {
+  const bool half = features.contains(gpu::Feature::shader_f16);
+  if (options.enable_f16_kv_cache && !half) {
     sentences.emplace_back(
         "Option enable_f16_kv_cache does nothing here: the device has no shader-f16, so KV caches "
         "stay float32.");
   }
-  if (options.enable_f16_gemm.value_or(false)) {
+  if (options.enable_f16_gemm.value_or(false) &&
+      !(half && features.contains(gpu::Feature::subgroup_matrix))) {
     sentences.emplace_back(
-        "Option enable_f16_gemm does nothing here: the device has no shader-f16, so products stay "
-        "float32.");
+        "Option enable_f16_gemm does nothing here: the device has no subgroup-matrix or no "
+        "shader-f16, so products stay float32.");
   }
-  if (options.enable_f16_accumulate_gemm) {
+  if (options.enable_f16_accumulate_gemm && !half) {
     sentences.emplace_back(
         "Option enable_f16_accumulate_gemm does nothing here: the device has no shader-f16, so "
         "sums stay float32.");

@@ -87,7 +87,7 @@ TEST_CASE("plan options: the environment turns the pool of scratch off, a name t
   CHECK(of_environment(nullptr) == PlanOptions{});
 }
 
-TEST_CASE("plan options: what a device without shader-f16 cannot do is said") {
+TEST_CASE("plan options: what a device cannot do is said") {
   PlanOptions options;
   CHECK(unserved(options, {}).empty());
   options.enable_f16_kv_cache = true;
@@ -100,7 +100,8 @@ TEST_CASE("plan options: what a device without shader-f16 cannot do is said") {
   CHECK(sentences[0].find("enable_f16_kv_cache") != std::string::npos);
   CHECK(sentences[1].find("enable_f16_gemm") != std::string::npos);
   CHECK(sentences[2].find("enable_f16_accumulate_gemm") != std::string::npos);
-  CHECK(unserved(options, {gpu::Feature::shader_f16}).empty());
+  CHECK(unserved(options, {gpu::Feature::shader_f16}).size() == 1);  // no matrix units
+  CHECK(unserved(options, {gpu::Feature::shader_f16, gpu::Feature::subgroup_matrix}).empty());
 }
 
 TEST_CASE("plan options: help has a line for each") {

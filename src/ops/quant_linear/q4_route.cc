@@ -65,7 +65,8 @@ struct MatrixTile {
 constexpr std::array kMatrixTiles = {MatrixTile{8, 8, 4, 1, 128}, MatrixTile{4, 4, 4, 2, 96},
                                      MatrixTile{2, 4, 2, 2, 0}};
 
-// The largest of these tiles that fits the device and of which there are enough.
+// The largest of these tiles that fits the device, of which there are enough, and which are not half
+// empty.
 std::optional<Q4Route> matrix_route(const Q4Shape& shape, const graph::DeviceFacts& device,
                                     const gpu::MatrixShape& matrix) {
   const gpu::Limits& limits = device.limits;
@@ -84,9 +85,10 @@ std::optional<Q4Route> matrix_route(const Q4Shape& shape, const graph::DeviceFac
                                   limits.max_workgroup_size_x) &&
         bytes <= limits.max_workgroup_storage_size &&
         std::min(route.rows, route.columns) * chunks >= route.threads;  // each stages something
-    if (fits && ceil_div<uint64_t>(shape.m, route.rows) *
-                        ceil_div<uint64_t>(shape.n, route.columns) >=
-                    tile.enough) {
+    const uint64_t tiles =
+        ceil_div<uint64_t>(shape.m, route.rows) * ceil_div<uint64_t>(shape.n, route.columns);
+    const bool suits = tile.enough == 0 || (tiles >= tile.enough && shape.m > route.rows / 2);
+    if (fits && suits) {
       route.words = widest_load(shape, std::min(route.columns * chunks / route.threads, 4u));
       return route;
     }
@@ -115,7 +117,7 @@ Q4Route tiled_route(const Q4Shape& shape, const graph::DeviceFacts& device, Q4Ke
                                                 : std::optional<Q4Route>()) {
       return *matrices;
     }
-    route.kernel = Q4Kernel::steel_f16_packed;
+    route.kernel = Q4Kernel::steel;
   }
   return route;
 }
@@ -151,13 +153,16 @@ Q4Route choose_q4_route(const Q4Shape& shape, const graph::DeviceFacts& device) 
     }
     return kernel == Q4Kernel::column ? column_route(shape) : Q4Route{};
   }
-  // Single precision stays so, unless the program or the user asks for less.
-  const bool half =
-      shape.half || (shape.may_halve && device.options.enable_f16_gemm.value_or(false));
   const Work work = shape.m <= kFewRows ? Work::q4_few_rows
-                    : half              ? Work::q4_many_half_rows
+                    : shape.half        ? Work::q4_many_half_rows
                                         : Work::q4_many_rows;
-  const std::string_view route = route_for(work, device).route;
+  std::string_view route = route_for(work, device).route;
+  // Single precision stays so, unless the program or the user asks for less and it is faster.
+  if (work == Work::q4_many_rows && shape.may_halve &&
+      device.options.enable_f16_gemm.value_or(false) &&
+      route_for(Work::q4_many_half_rows, device).route == name_of(Q4Kernel::matrix)) {
+    route = name_of(Q4Kernel::matrix);
+  }
   if (route == "column") {
     return column_route(shape);
   }

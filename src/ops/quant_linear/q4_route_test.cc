@@ -164,11 +164,9 @@ TEST_CASE("q4 routes: matrix units for x in f16, and for others where products m
   CHECK(kernel() == Q4Kernel::steel_f16_packed);
   shape.half = false;
   device.options.enable_f16_gemm = true;
-  CHECK(kernel() == Q4Kernel::steel_f16_packed);
+  CHECK(kernel() == Q4Kernel::steel);
   device.options = {};
   device.options.q4_gemm = "matrix";
-  CHECK(kernel() == Q4Kernel::steel_f16_packed);
-  device.features.erase(gpu::Feature::shader_f16);
   CHECK(kernel() == Q4Kernel::steel);
 }
 
@@ -208,7 +206,18 @@ TEST_CASE("q4 routes: tiles of matrices fit the device and the work") {
   device.limits.max_workgroup_storage_size = 16383;
   CHECK(route() == small);
   device.limits.max_workgroup_storage_size = 12287;
-  CHECK(route().kernel == Q4Kernel::steel_f16_packed);
+  CHECK(route().kernel == Q4Kernel::steel);
+  device = with_matrices(32);
+  device.options.q4_gemm = "matrix";
+  shape.m = 32;  // half of a larger tile
+  CHECK(route() == small);
+  shape.m = 64;
+  CHECK(route() == medium);
+  shape.m = 65;
+  CHECK(route() == large);
+  shape.n = 8192;
+  CHECK(route() == medium);
+  shape.m = 508;
   device = with_matrices(64);
   device.options.q4_gemm = "matrix";
   CHECK(route().rows == 64);

@@ -193,11 +193,10 @@ inline bool multiplies_in_half(const Way& way, const std::vector<std::string>& k
 
 // The kernel of that way with many rows.
 inline std::string half_kernel() {
-  const gpu::FeatureSet features = shared_device().features();
-  return features.contains_all({gpu::Feature::shader_f16, gpu::Feature::subgroup_matrix})
+  return shared_device().features().contains_all(
+             {gpu::Feature::shader_f16, gpu::Feature::subgroup_matrix})
              ? "q4_matrix"
-         : features.contains(gpu::Feature::shader_f16) ? "q4_steel_packed"
-                                                       : "q4_steel";
+             : "q4_steel";
 }
 
 }  // namespace ptero::ops::q4_testing
