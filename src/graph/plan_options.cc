@@ -25,7 +25,8 @@ std::span<const PlanOptionInfo> plan_option_list() {
       {"sdpa_route", {"auto", "rows", "split", "tiles", "materialized"}, "kernels of attention"},
       {"enable_f16_gemm",
        {kAuto, kOff, kOn},
-       "4-bit linear layers with many rows of float32 multiply in f16 by matrix units; auto: as the "
+       "4-bit linear layers with many rows of float32 multiply in f16 by matrix units; auto: as "
+       "the "
        "program says, else false"},
       {"enable_f16_accumulate_gemm",
        {kOff, kOn},

@@ -23,8 +23,8 @@ namespace ptero::llm {
 struct ModelSource {
   std::shared_ptr<const pte::Program> program;
   std::shared_ptr<const pte::DataMap> data;
-  std::string tokenizer;      // tokenizer.json, tiktoken or SentencePiece; empty: the program's
-  std::string chat_template;  // Jinja; empty: the program's
+  std::string tokenizer;       // tokenizer.json, tiktoken or SentencePiece; empty: the program's
+  std::string chat_template;   // Jinja; empty: the program's
   graph::PlanOptions options;  // what these leave to the program (enable_f16_gemm) it may ask for
 };
 

@@ -130,7 +130,8 @@ TEST_CASE("operator ptero.linear_q4gsw.default") {
         PlannedRun residual(shared_device(), way.change);
         check_fused(residual, way, {.layer = layer, .normed = normed, .residual = true});
         PlannedRun plain(shared_device(), way.change);
-        check_fused(plain, way, {.layer = {.m = m, .n = 77, .k = 160, .bias = true}, .normed = normed});
+        check_fused(plain, way,
+                    {.layer = {.m = m, .n = 77, .k = 160, .bias = true}, .normed = normed});
       }
     }
   }
@@ -173,7 +174,8 @@ TEST_CASE("fused q4gsw: weights beyond the largest binding") {
       check_fused(residual, way, {.layer = {.m = m, .n = 498, .k = 512}, .residual = true});
       CHECK(residual.kernels().size() >= 4);
       PlannedRun gated(shared_device(), change);
-      check_fused(gated, way, {.layer = {.m = m, .n = 498, .k = 512}, .normed = true, .gated = true});
+      check_fused(gated, way,
+                  {.layer = {.m = m, .n = 498, .k = 512}, .normed = true, .gated = true});
       CHECK(gated.kernels().size() >= 6);
       CHECK(gated.kernels().front() == "rms_norm");
       CHECK(gated.kernels().back() == "swiglu");
@@ -185,7 +187,8 @@ TEST_CASE("fused q4gsw: decoding on a GPU is one dispatch") {
   using Names = std::vector<std::string>;
   const auto kernels = [&](size_t way, uint32_t m) {
     PlannedRun run(shared_device(), ways()[way].change);
-    check_fused(run, ways()[way], {.layer = {.m = m, .n = 64, .k = 64}, .normed = true, .gated = true});
+    check_fused(run, ways()[way],
+                {.layer = {.m = m, .n = 64, .k = 64}, .normed = true, .gated = true});
     return run.kernels();
   };
   const bool subgroups = shared_device().features().contains(gpu::Feature::subgroups);

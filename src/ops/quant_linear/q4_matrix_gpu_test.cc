@@ -39,12 +39,13 @@ TEST_CASE("q4 matrices: ramps of sixteenths, every number of rows") {
       const Layer layer = ramp_layer(m, n, k, group);
       CAPTURE(m);
       CAPTURE(n);
-      CHECK(elements_wrong(layer, run_matrix(layer),
-                           [](double got, double want, double /*sizes*/) {
-                             const double error = std::abs(got - want);
-                             return error <= 2.3e-4 || error <= 2.3e-4 * std::abs(want);
-                           },
-                           m > 130 ? 13 : 3) == 0);
+      CHECK(elements_wrong(
+                layer, run_matrix(layer),
+                [](double got, double want, double /*sizes*/) {
+                  const double error = std::abs(got - want);
+                  return error <= 2.3e-4 || error <= 2.3e-4 * std::abs(want);
+                },
+                m > 130 ? 13 : 3) == 0);
     }
   }
 }
@@ -55,12 +56,13 @@ TEST_CASE("q4 matrices: normal data, every group") {
       const Layer layer = normal_layer(m, m == 96 ? 63 : 129, 512, group);
       CAPTURE(m);
       CAPTURE(group);
-      CHECK(elements_wrong(layer, run_matrix(layer),
-                           [&](double got, double want, double sizes) {
-                             return halves(m) ? std::abs(got - want) <= 2.3e-4 * sizes
-                                              : close_in_f32(got, want, sizes);
-                           },
-                           m > 130 ? 31 : 7) == 0);
+      CHECK(elements_wrong(
+                layer, run_matrix(layer),
+                [&](double got, double want, double sizes) {
+                  return halves(m) ? std::abs(got - want) <= 2.3e-4 * sizes
+                                   : close_in_f32(got, want, sizes);
+                },
+                m > 130 ? 31 : 7) == 0);
     }
   }
 }
@@ -78,12 +80,13 @@ TEST_CASE("q4 matrices: larger tiles") {
       layer.fill();
       CAPTURE(m);
       CAPTURE(n);
-      CHECK(elements_wrong(layer, run_matrix(layer),
-                           [](double got, double want, double sizes) {
-                             return std::abs(got - want) <= 2.3e-4 * sizes + 1e-6 ||
-                                    close_in_f32(got, want, sizes);
-                           },
-                           k > 50 ? 61 : 17) == 0);
+      CHECK(elements_wrong(
+                layer, run_matrix(layer),
+                [](double got, double want, double sizes) {
+                  return std::abs(got - want) <= 2.3e-4 * sizes + 1e-6 ||
+                         close_in_f32(got, want, sizes);
+                },
+                k > 50 ? 61 : 17) == 0);
     }
   }
 }
@@ -93,16 +96,17 @@ TEST_CASE("q4 matrices: x in f16") {
     REQUIRE(on_swiftshader());
     return;
   }
-  for (const auto [m, n, k, group] : {std::array<uint32_t, 4>{70, 131, 320, 64},
-                                      {130, 8193, 40, 8}}) {
+  for (const auto [m, n, k, group] :
+       {std::array<uint32_t, 4>{70, 131, 320, 64}, {130, 8193, 40, 8}}) {
     Layer layer{.m = m, .n = n, .k = k, .group = group, .bias = true, .half = true};
     layer.fill();
-    CHECK(elements_wrong(layer, run_matrix(layer),
-                         [](double got, double want, double sizes) {
-                           // y is rounded, too
-                           return std::abs(got - want) <= 2.3e-4 * sizes + 0x1p-11 * std::abs(want);
-                         },
-                         7) == 0);
+    CHECK(elements_wrong(
+              layer, run_matrix(layer),
+              [](double got, double want, double sizes) {
+                // y is rounded, too
+                return std::abs(got - want) <= 2.3e-4 * sizes + 0x1p-11 * std::abs(want);
+              },
+              7) == 0);
   }
 }
 

@@ -3,8 +3,8 @@
 // f16 once, kChunks words at a time, and what a thread has fetched of the next ones meanwhile. All
 // of it has names: an array whose loops a compiler does not unroll lies in memory.
 //
-// Tiles are whole, whatever the shape: rows behind the last are a copy of it, and k behind the last
-// is zero.
+// Tiles are whole, whatever the shape: rows and words behind the last are a copy of it, and x is
+// zero there along k.
 //
 // Prelude: that of the part, and kTileM and kTileN, the rows, kK, the depth of a matrix, and
 // kChunks, 4 and more. The main file has kThreads, which divides what there is to stage.
@@ -88,12 +88,11 @@ fn stage_x(k0: u32, i: u32, chunk: ChunkX) {
   tile[at(i / kChunks, i % kChunks)] = select(vec4u(), values, k0 + i % kChunks < p.words);
 }
 
-fn stage_w(k0: u32, i: u32, load: LoadW) {
+fn stage_w(i: u32, load: LoadW) {
   let first = i % (kChunks / kWords) * kWords;
   let row = kTileM + i / (kChunks / kWords);
   for (var word = 0u; word < kWords; word += 1u) {
-    let values = dequantized(ordered(word_of(load.words, word)), load.scale);
-    tile[at(row, first + word)] = select(vec4u(), values, k0 + first < p.words);
+    tile[at(row, first + word)] = dequantized(ordered(word_of(load.words, word)), load.scale);
   }
 }
 
@@ -109,16 +108,16 @@ fn stage(place: Place, k0: u32, lane: u32, next: Fetched) {
   for (var i = 4u; i < kChunksX; i += 1u) {
     stage_x(k0, lane + i * kThreads, fetch_x(place, k0, lane + i * kThreads));
   }
-  stage_w(k0, lane, next.w0);
+  stage_w(lane, next.w0);
   if (kLoadsW > 1u) {
-    stage_w(k0, lane + kThreads, next.w1);
+    stage_w(lane + kThreads, next.w1);
   }
   if (kLoadsW > 2u) {
-    stage_w(k0, lane + 2u * kThreads, next.w2);
-    stage_w(k0, lane + 3u * kThreads, next.w3);
+    stage_w(lane + 2u * kThreads, next.w2);
+    stage_w(lane + 3u * kThreads, next.w3);
   }
   for (var i = 4u; i < kLoadsW; i += 1u) {
-    stage_w(k0, lane + i * kThreads, fetch_w(place, k0, lane + i * kThreads));
+    stage_w(lane + i * kThreads, fetch_w(place, k0, lane + i * kThreads));
   }
 }
 

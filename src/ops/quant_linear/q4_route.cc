@@ -65,24 +65,23 @@ struct MatrixTile {
 constexpr std::array kMatrixTiles = {MatrixTile{8, 8, 4, 1, 128}, MatrixTile{4, 4, 4, 2, 96},
                                      MatrixTile{2, 4, 2, 2, 0}};
 
-// The largest of these tiles that fits the device, of which there are enough, and which are not half
-// empty.
+// The largest of these tiles that fits the device, of which there are enough, and which are not
+// half empty.
 std::optional<Q4Route> matrix_route(const Q4Shape& shape, const graph::DeviceFacts& device,
                                     const gpu::MatrixShape& matrix) {
   const gpu::Limits& limits = device.limits;
   const uint32_t lanes = device.subgroup_max_size;
   for (const MatrixTile& tile : kMatrixTiles) {
     const uint32_t chunks = 4 * tile.split;  // as in the kernel
-    Q4Route route{
-        .kernel = Q4Kernel::matrix,
-        .rows = tile.rows * matrix.m,
-        .columns = tile.columns * matrix.n,
-        .threads = tile.rows / tile.rows_each * (tile.columns / 2) * tile.split * lanes,
-        .matrices = {matrix.m, matrix.n, matrix.k, tile.rows_each, tile.split, lanes}};
+    Q4Route route{.kernel = Q4Kernel::matrix,
+                  .rows = tile.rows * matrix.m,
+                  .columns = tile.columns * matrix.n,
+                  .threads = tile.rows / tile.rows_each * (tile.columns / 2) * tile.split * lanes,
+                  .matrices = {matrix.m, matrix.n, matrix.k, tile.rows_each, tile.split, lanes}};
     const uint32_t bytes = (route.rows + route.columns) * chunks * 16;
     const bool fits =
-        route.threads <= std::min(limits.max_invocations_per_workgroup,
-                                  limits.max_workgroup_size_x) &&
+        route.threads <=
+            std::min(limits.max_invocations_per_workgroup, limits.max_workgroup_size_x) &&
         bytes <= limits.max_workgroup_storage_size &&
         std::min(route.rows, route.columns) * chunks >= route.threads;  // each stages something
     const uint64_t tiles =
@@ -113,8 +112,8 @@ Q4Route tiled_route(const Q4Shape& shape, const graph::DeviceFacts& device, Q4Ke
   }
   if (route.kernel == Q4Kernel::matrix) {
     const gpu::MatrixShape* matrix = half_matrix(device);
-    if (const auto matrices = matrix != nullptr ? matrix_route(shape, device, *matrix)
-                                                : std::optional<Q4Route>()) {
+    if (const auto matrices =
+            matrix != nullptr ? matrix_route(shape, device, *matrix) : std::optional<Q4Route>()) {
       return *matrices;
     }
     route.kernel = Q4Kernel::steel;

@@ -40,8 +40,8 @@ TEST_CASE("q4 tiles: every kernel, odd shapes, every group, biases") {
   for (const char* name :
        {"tile", "steel", "steel_f16", "steel_f16_packed", "steel_f16_accumulate", "matrix"}) {
     CAPTURE(std::string(name));
-    const bool half = has_half() && std::string_view(name) != "tile" &&
-                      std::string_view(name) != "steel";
+    const bool half =
+        has_half() && std::string_view(name) != "tile" && std::string_view(name) != "steel";
     const bool accumulate = half && std::string_view(name) == "steel_f16_accumulate";
     for (const uint32_t m : {17, 63, 64, 65, 130}) {
       for (const auto [n, k, group] : {std::array<uint32_t, 3>{1, 8, 8},
