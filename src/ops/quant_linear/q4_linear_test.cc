@@ -132,10 +132,10 @@ TEST_CASE("linear_q4gsw: a GEMV has blocks of rows of x along z") {
 TEST_CASE("linear_q4gsw: many columns fold over y") {
   OneOpFixture op;
   op.device.features = {gpu::Feature::subgroups};
-  const auto plan = op.plan("et_vk.linear_q4gsw.default", q4gsw(op, 1, 400000, 64, 64));
+  const auto plan = op.plan("et_vk.linear_q4gsw.default", q4gsw(op, 1, 800000, 64, 64));
   REQUIRE(plan.ok());
   const auto& dispatch = dispatch_at(**plan, 0);
-  CHECK(params_of<wgsl::Q4GemvSubgroupParams>(dispatch).n == 400000);
+  CHECK(params_of<wgsl::Q4GemvSubgroupParams>(dispatch).n == 800000);
   CHECK(dispatch.grid == gpu::Grid{50000, 2, 1});
   CHECK(dispatch.kernel.features.contains(gpu::Feature::subgroups));
 }
