@@ -34,3 +34,7 @@ else()
     target_compile_options(ptero_options INTERFACE -fsanitize=fuzzer-no-link)
   endif()
 endif()
+if(NOT PTERO_WARNINGS)
+  # Some compilers warn about correct code where functions are inlined; the developers' presets tell.
+  target_compile_options(ptero_options INTERFACE $<IF:$<CXX_COMPILER_ID:MSVC>,/w,-w>)
+endif()
