@@ -273,8 +273,20 @@ class MethodRun : public gpu::Pending<std::vector<HostTensor>> {
       }
       inputs.push_back(input);
     }
-    PTERO_ASSIGN_OR_RETURN(running_, session.run(inputs, targets_of(call, graph)));
+    PTERO_ASSIGN_OR_RETURN(running_, session.run(inputs, targets_of(call, graph),
+                                                 is_last(call) ? buffers_.follow_up : nullptr));
     return ok_status();
+  }
+
+  bool is_last(const pte::DelegateCall& call) const {
+    const pte::DelegateCall* last = nullptr;
+    for (const pte::Chain& chain : plan().chains) {
+      for (const pte::Instruction& instruction : chain.instructions) {
+        const auto* delegate = std::get_if<pte::DelegateCall>(&instruction);
+        last = delegate != nullptr ? delegate : last;
+      }
+    }
+    return last == &call;
   }
 
   // The buffers of the caller that take outputs of this call; none when all are read back.

@@ -53,6 +53,7 @@ class MethodModel {
 struct MethodBuffers {
   std::vector<const gpu::Buffer*> inputs;
   std::vector<const gpu::Buffer*> outputs;
+  FollowUp* follow_up = nullptr;  // of the last delegate, if nothing of that is read back
 };
 
 // The state of one user of a method: caches and activations of its delegates. Threads and

@@ -45,6 +45,15 @@ struct RunOutput {
   std::optional<int64_t> scalar;  // of a SymInt
 };
 
+// Work that goes to the device in one submission with the end of a run, behind it, and what is read
+// back of it: a submission of its own costs tens of microseconds. Outlives the run.
+struct FollowUp {
+  const gpu::Step* step = nullptr;
+  std::vector<gpu::ReadRange> reads;
+  // Once the run is done. Null when that had to be read back itself: then the caller submits it.
+  std::unique_ptr<gpu::Pending<gpu::ReadData>> data;
+};
+
 // Buffers hold whole words of 4 bytes.
 constexpr uint64_t whole_words(uint64_t bytes) {
   return ceil_div<uint64_t>(bytes, 4) * 4;
@@ -64,7 +73,8 @@ class GraphSession {
   // those to read back; empty: read all back. Buffers hold whole words and are complete, in the
   // order of the queue, once the operation is done.
   Result<std::unique_ptr<gpu::Pending<std::vector<RunOutput>>>> run(
-      std::span<const RunInput> inputs, std::vector<const gpu::Buffer*> outputs = {});
+      std::span<const RunInput> inputs, std::vector<const gpu::Buffer*> outputs = {},
+      FollowUp* follow_up = nullptr);
 
   // Writes zeros into every cache.
   Status reset();

@@ -11,8 +11,11 @@ namespace ptero::graph {
 class SessionRun : public gpu::Pending<std::vector<RunOutput>> {
  public:
   SessionRun(GraphSession& session, PlannedRun run, std::span<const RunInput> inputs,
-             std::vector<const gpu::Buffer*> targets)
-      : session_(session), run_(std::move(run)), targets_(std::move(targets)) {
+             std::vector<const gpu::Buffer*> targets, FollowUp* follow_up)
+      : session_(session),
+        run_(std::move(run)),
+        targets_(std::move(targets)),
+        follow_up_(follow_up) {
     for (const RunInput& input : inputs) {
       kept_bytes_.emplace_back(input.bytes.begin(), input.bytes.end());
       inputs_.push_back({input.live, kept_bytes_.back(), input.buffer});
@@ -134,7 +137,11 @@ class SessionRun : public gpu::Pending<std::vector<RunOutput>> {
       session_.kernel_times_.insert(session_.kernel_times_.end(), times.begin(), times.end());
       steps = {&after_};
     }
-    if (ranges_.empty()) {
+    if (ranges_.empty() && follow_up_ != nullptr) {
+      steps.push_back(follow_up_->step);
+      PTERO_ASSIGN_OR_RETURN(follow_up_->data,
+                             session_.device_.submit_and_read(steps, follow_up_->reads));
+    } else if (ranges_.empty()) {
       PTERO_RETURN_IF_ERROR(session_.device_.submit(steps));
     } else {
       PTERO_ASSIGN_OR_RETURN(data_, session_.device_.submit_and_read(steps, ranges_));
@@ -189,6 +196,7 @@ class SessionRun : public gpu::Pending<std::vector<RunOutput>> {
   std::vector<RunInput> inputs_;
   std::vector<LiveInput> live_;  // the same as the planner takes them
   std::vector<const gpu::Buffer*> targets_;
+  FollowUp* follow_up_;
   std::unique_ptr<gpu::Pending<std::vector<gpu::Kernel>>> kernels_;
   gpu::Step before_;  // inputs that are on the device
   gpu::Step after_;   // outputs that stay there
@@ -200,7 +208,8 @@ class SessionRun : public gpu::Pending<std::vector<RunOutput>> {
 };
 
 Result<std::unique_ptr<gpu::Pending<std::vector<RunOutput>>>> GraphSession::run(
-    std::span<const RunInput> inputs, std::vector<const gpu::Buffer*> outputs) {
+    std::span<const RunInput> inputs, std::vector<const gpu::Buffer*> outputs,
+    FollowUp* follow_up) {
   const pte::Graph& graph = model_->graph();
   PTERO_REJECT_IF(!outputs.empty() && outputs.size() != graph.outputs.size(), invalid_argument,
                   "Number of output buffers ({}) differs from what the graph produces ({}).",
@@ -223,7 +232,7 @@ Result<std::unique_ptr<gpu::Pending<std::vector<RunOutput>>>> GraphSession::run(
   PTERO_RETURN_IF_ERROR(check_buffers(inputs, {}, {}));
   PTERO_ASSIGN_OR_RETURN(PlannedRun run, planner_.plan(live));
   return std::unique_ptr<gpu::Pending<std::vector<RunOutput>>>(
-      std::make_unique<SessionRun>(*this, std::move(run), inputs, std::move(outputs)));
+      std::make_unique<SessionRun>(*this, std::move(run), inputs, std::move(outputs), follow_up));
 }
 
 }  // namespace ptero::graph

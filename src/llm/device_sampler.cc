@@ -53,8 +53,8 @@ Result<DeviceSampler> DeviceSampler::create(gpu::Device device, const gpu::Kerne
   return sampler;
 }
 
-Result<std::unique_ptr<gpu::Pending<gpu::ReadData>>> DeviceSampler::submit(
-    uint32_t row, uint32_t k, std::span<const Adjustment> adjust) {
+Result<graph::FollowUp> DeviceSampler::prepare(uint32_t row, uint32_t k,
+                                               std::span<const Adjustment> adjust) {
   PTERO_REJECT_IF(k == 0 || k > kLargestK || adjust.size() > kMostAdjustments, invalid_argument,
                   "Candidates ({}) or adjustments ({}) exceed what one step takes ({} and {}).", k,
                   adjust.size(), kLargestK, kMostAdjustments);
@@ -68,8 +68,10 @@ Result<std::unique_ptr<gpu::Pending<gpu::ReadData>>> DeviceSampler::submit(
                                    .k = k,
                                    .adjustments = static_cast<uint32_t>(adjust.size())};
   PTERO_RETURN_IF_ERROR(step_.set_params(0, std::as_bytes(std::span(&params, 1))));
-  const gpu::ReadRange range = {&found_, 0, (kHeaderWords + 2 * uint64_t{k}) * 4};
-  return device_.submit_and_read(&step_, std::span(&range, 1));
+  graph::FollowUp search;
+  search.step = &step_;
+  search.reads = {{&found_, 0, (kHeaderWords + 2 * uint64_t{k}) * 4}};
+  return search;
 }
 
 Result<TopLogits> DeviceSampler::decode(const gpu::ReadData& data) {

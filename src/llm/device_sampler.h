@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "gpu/device.h"
 #include "gpu/step.h"
+#include "graph/session.h"
 #include "llm/sampling.h"
 
 namespace ptero::llm {
@@ -38,10 +39,9 @@ class DeviceSampler {
   // The token of the largest logit (int32), for a next step that does not wait for the host.
   const gpu::Buffer& next_token() const { return next_token_; }
 
-  // Submits the search in row `row`, after whatever was submitted before. Errors: invalid_argument
-  // for more than kLargestK candidates or kMostAdjustments.
-  Result<std::unique_ptr<gpu::Pending<gpu::ReadData>>> submit(uint32_t row, uint32_t k,
-                                                              std::span<const Adjustment> adjust);
+  // The search in row `row`, to be submitted before the next one is prepared. Errors:
+  // invalid_argument for more than kLargestK candidates or kMostAdjustments.
+  Result<graph::FollowUp> prepare(uint32_t row, uint32_t k, std::span<const Adjustment> adjust);
   // What that reads back. Code internal when a logit was NaN.
   static Result<TopLogits> decode(const gpu::ReadData& data);
 

@@ -199,12 +199,26 @@ Status Generation::run(std::vector<uint32_t> tokens, bool from_device) {
   }
   if (on_device()) {
     buffers.outputs = {&session_.sampler()->logits()};
+    if (running_is_last_) {
+      PTERO_RETURN_IF_ERROR(prepare_search());
+      buffers.follow_up = &search_;
+    }
   }
   PTERO_ASSIGN_OR_RETURN(running_, session_.method_->run(std::move(inputs), std::move(buffers)));
   return ok_status();
 }
 
-// The logits of the last token are there, or on their way.
+// For the candidates of the token after those that run() is given.
+Status Generation::prepare_search() {
+  const Metadata& metadata = session_.model()->metadata();
+  const auto row = static_cast<uint32_t>(metadata.all_logits ? running_tokens_ - 1 : 0);
+  const std::vector<Adjustment> adjust =
+      adjustments(options_.sampling, session_.tokens_, metadata.vocab_size);
+  PTERO_ASSIGN_OR_RETURN(search_, session_.sampler()->prepare(row, wanted_candidates(), adjust));
+  return ok_status();
+}
+
+// The logits of the last token are there, or the candidates are on their way.
 Status Generation::after_run(std::vector<HostTensor> outputs) {
   if (options_.on_prompt && result_.tokens.empty() && reads_.empty() &&
       !options_.on_prompt(fed_ - result_.reused_tokens, result_.prompt_tokens)) {
@@ -213,15 +227,15 @@ Status Generation::after_run(std::vector<HostTensor> outputs) {
   if (!running_is_last_) {
     return ok_status();
   }
-  const Metadata& metadata = session_.model()->metadata();
-  const auto row = static_cast<uint32_t>(metadata.all_logits ? running_tokens_ - 1 : 0);
   if (!on_device()) {
-    return find_candidates(graph::elements<float>(outputs[0]).last(metadata.vocab_size));
+    const uint32_t vocab_size = session_.model()->metadata().vocab_size;
+    return find_candidates(graph::elements<float>(outputs[0]).last(vocab_size));
   }
-  const std::vector<Adjustment> adjust =
-      adjustments(options_.sampling, session_.tokens_, metadata.vocab_size);
-  PTERO_ASSIGN_OR_RETURN(auto read, session_.sampler()->submit(row, wanted_candidates(), adjust));
-  reads_.push_back(std::move(read));
+  if (search_.data == nullptr) {  // the model's last part is read back itself
+    gpu::Device device = session_.model()->device();
+    PTERO_ASSIGN_OR_RETURN(search_.data, device.submit_and_read(search_.step, search_.reads));
+  }
+  reads_.push_back(std::move(search_.data));
   return ok_status();
 }
 

@@ -82,6 +82,7 @@ class Generation : public gpu::Pending<GenerationResult> {
   Status feed_unseen_token();
   Status run(std::vector<uint32_t> tokens, bool from_device);
   Status after_run(std::vector<graph::HostTensor> outputs);
+  Status prepare_search();
   Status find_candidates(std::span<const float> logits);
   void accept(const TopLogits& top);
   bool on_device() const;
@@ -99,6 +100,7 @@ class Generation : public gpu::Pending<GenerationResult> {
   size_t position_ = 0;  // in the caches, submitted steps included
   size_t running_tokens_ = 0;
   bool running_is_last_ = false;
+  graph::FollowUp search_;  // for candidates, submitted with what runs
   std::unique_ptr<gpu::Pending<std::vector<graph::HostTensor>>> running_;
   std::deque<std::unique_ptr<gpu::Pending<gpu::ReadData>>> reads_;  // tokens under way
   std::optional<TopLogits> host_top_;

@@ -133,11 +133,14 @@ TEST_CASE("a token costs little to read, and plans nothing") {
     must(session->rewind(0));
     const uint64_t before = shared_device().stats().bytes_read_back;
     const uint64_t calls = session->method().operator_calls();
+    const uint64_t submits = shared_device().stats().submits;
     const auto result = generate(*session, kPrompt, with_top_k ? options : greedy(10));
     const uint64_t read = shared_device().stats().bytes_read_back - before;
     CHECK(read / result.tokens.size() <= 4096);
     CHECK(read / result.tokens.size() >= 8);
     CHECK(session->method().operator_calls() == calls);
+    // The search for a token goes with the step that gives its logits.
+    CHECK(shared_device().stats().submits - submits == result.tokens.size());
   }
 }
 
