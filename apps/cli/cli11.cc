@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // CLI11's functions, compiled once for all commands: CLI11_COMPILE, which CMake sets for this
-// program, leaves declarations in its headers. Header-only, they cost 10 s in each file.
+// program, leaves declarations in its headers. Header-only, each file would compile them.
 #include <CLI/impl/App_inl.hpp>
 #include <CLI/impl/Argv_inl.hpp>
 #include <CLI/impl/Config_inl.hpp>

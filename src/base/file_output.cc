@@ -21,10 +21,6 @@ fs::path path_of(const std::string& utf8) {
   return fs::path(reinterpret_cast<const char8_t*>(utf8.c_str()));
 }
 
-std::string errno_reason() {
-  return std::strerror(errno);
-}
-
 // A file that nobody else has opened; removed again unless it is moved to its place.
 class TemporaryFile {
  public:
@@ -94,19 +90,20 @@ Status write_file(const std::string& path, const ByteSource& source) {
   }
 
   TemporaryFile file(target);
-  PTERO_REJECT_IF(!file.is_open(), io, "The file {} cannot be created ({}).", path, errno_reason());
+  PTERO_REJECT_IF(!file.is_open(), io, "The file {} cannot be created ({}).", path,
+                  std::strerror(errno));
   PTERO_RETURN_IF_ERROR(copy_bytes(source,
                                    [&](std::span<const std::byte> piece) -> Status {
                                      PTERO_REJECT_IF(
                                          !file.write(piece), io,
                                          "The file {} ({} bytes) cannot be written ({}).", path,
-                                         source.size(), errno_reason());
+                                         source.size(), std::strerror(errno));
                                      return ok_status();
                                    }),
                         "while writing {}", path);
   PTERO_REJECT_IF(!file.flush() || !file.close(), io,
                   "The file {} ({} bytes) cannot be brought to disk ({}).", path, source.size(),
-                  errno_reason());
+                  std::strerror(errno));
   error = file.move_to(target);
   PTERO_REJECT_IF(error, io, "The file {} cannot be replaced ({}).", path, error.message());
   return ok_status();

@@ -17,9 +17,6 @@ constexpr std::string_view kTilesOf64 = "tiles of 64 x 64 by 256 threads";
 constexpr std::string_view kTileHalf = "tiles of 64 x 64 by 256 threads, products in f16";
 constexpr std::string_view kSmallTile = "workgroups of 256 threads do not fit";
 
-constexpr gpu::FeatureSet kMatrix = {Feature::shader_f16, Feature::subgroups,
-                                     Feature::subgroup_matrix};
-
 constexpr std::array kRoutes = {
     AdapterRoute{Work::q4_few_rows, "column", true, {}, 0, kCpu},
     AdapterRoute{Work::q4_few_rows, "gemv_subgroup", {}, {Feature::subgroups}, 0, kSubgroup},
@@ -28,7 +25,8 @@ constexpr std::array kRoutes = {
     AdapterRoute{Work::q4_many_rows, "steel", {}, {}, 256, kTilesOf64},
     AdapterRoute{Work::q4_many_rows, "tile", {}, {}, 0, kSmallTile},
     AdapterRoute{Work::q4_many_half_rows, "column", true, {}, 0, kCpu},
-    AdapterRoute{Work::q4_many_half_rows, "matrix", {}, kMatrix, 256, "matrix units, sums in f32"},
+    AdapterRoute{
+        Work::q4_many_half_rows, "matrix", {}, kMatrixFeatures, 256, "matrix units, sums in f32"},
     AdapterRoute{
         Work::q4_many_half_rows, "steel_f16_packed", {}, {Feature::shader_f16}, 256, kTileHalf},
     AdapterRoute{Work::q4_many_half_rows, "steel", {}, {}, 256, kTilesOf64},
@@ -84,7 +82,7 @@ const gpu::MatrixShape* half_matrix(const graph::DeviceFacts& device) {
   const bool fixed = device.subgroup_min_size == device.subgroup_max_size &&
                      std::has_single_bit(device.subgroup_max_size) &&
                      device.subgroup_max_size <= kMostLanes;
-  if (!fixed || !device.features.contains_all(kMatrix)) {
+  if (!fixed || !device.features.contains_all(kMatrixFeatures)) {
     return nullptr;
   }
   const gpu::MatrixShape* largest = nullptr;

@@ -37,6 +37,10 @@ std::span<const AdapterRoute> adapter_routes();
 
 const AdapterRoute& route_for(Work work, const graph::DeviceFacts& device);
 
+// What a kernel with matrix units needs.
+inline constexpr gpu::FeatureSet kMatrixFeatures = {
+    gpu::Feature::shader_f16, gpu::Feature::subgroups, gpu::Feature::subgroup_matrix};
+
 // What a subgroup multiplies at once, f16 times f16 with sums in f32; null on devices that do not,
 // and where the lanes of a subgroup vary. All routes that need matrices need these.
 const gpu::MatrixShape* half_matrix(const graph::DeviceFacts& device);

@@ -73,6 +73,8 @@ struct Q4Matrices {
   uint32_t split = 0;  // subgroups that share a place, each with its part of k
   uint32_t lanes = 0;  // of a subgroup
 
+  uint32_t chunks() const { return 4 * split; }  // of eight elements of k that a step stages
+
   bool operator==(const Q4Matrices&) const = default;
 };
 

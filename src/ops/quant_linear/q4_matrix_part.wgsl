@@ -121,12 +121,8 @@ fn stage(place: Place, k0: u32, lane: u32, next: Fetched) {
   }
 }
 
-// Eight weights as f16. The bits of a number below 16 are those of 2^23 plus it in f32.
+// Eight weights as f16.
 fn dequantized(word: u32, scale: f32) -> vec4u {
-  const kBits = vec4u(0x4b000000u);
-  const kZero = 8388616.0; // 2^23 + 8
-  let low = bitcast<vec4f>(((vec4u(word) >> vec4u(0u, 4u, 8u, 12u)) & vec4u(15u)) | kBits);
-  let high = bitcast<vec4f>(((vec4u(word) >> vec4u(16u, 20u, 24u, 28u)) & vec4u(15u)) | kBits);
-  return vec4u(bitcast<vec2u>(vec4<f16>((low - kZero) * scale)),
-               bitcast<vec2u>(vec4<f16>((high - kZero) * scale)));
+  return vec4u(bitcast<vec2u>(vec4<f16>(first_half(word) * scale)),
+               bitcast<vec2u>(vec4<f16>(last_half(word) * scale)));
 }

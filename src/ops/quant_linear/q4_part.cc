@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "ops/common/adapter_routes.h"
 #include "ops/quant_linear/q4_any.wgsl.h"
 #include "ops/quant_linear/q4_column.wgsl.h"
 #include "ops/quant_linear/q4_column_rows.wgsl.h"
@@ -132,10 +133,9 @@ void set_matrices(const Q4Route& route, gpu::KernelKey& key) {
   constant("kTileN", route.columns);
   constant("kRowsY", each.rows);
   constant("kSplit", each.split);
-  constant("kChunks", 4 * each.split);
+  constant("kChunks", each.chunks());
   constant("kLanes", each.lanes);
-  key.features = key.features | gpu::FeatureSet{gpu::Feature::shader_f16, gpu::Feature::subgroups,
-                                                gpu::Feature::subgroup_matrix};
+  key.features |= kMatrixFeatures;
 }
 
 Bound bind_part(const Q4Layer& layer, const Q4Part& part, const gpu::Limits& limits) {

@@ -72,12 +72,12 @@ std::optional<Q4Route> matrix_route(const Q4Shape& shape, const graph::DeviceFac
   const gpu::Limits& limits = device.limits;
   const uint32_t lanes = device.subgroup_max_size;
   for (const MatrixTile& tile : kMatrixTiles) {
-    const uint32_t chunks = 4 * tile.split;  // as in the kernel
     Q4Route route{.kernel = Q4Kernel::matrix,
                   .rows = tile.rows * matrix.m,
                   .columns = tile.columns * matrix.n,
                   .threads = tile.rows / tile.rows_each * (tile.columns / 2) * tile.split * lanes,
                   .matrices = {matrix.m, matrix.n, matrix.k, tile.rows_each, tile.split, lanes}};
+    const uint32_t chunks = route.matrices.chunks();
     const uint32_t bytes = (route.rows + route.columns) * chunks * 16;
     const bool fits =
         route.threads <=
