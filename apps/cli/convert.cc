@@ -124,7 +124,7 @@ void print_summary(const ConvertReport& report, const std::string& output, uint6
   fmt::print("{}: {}, {} layers of width {}, vocabulary {}{}\n", output, report.architecture,
              report.layers, report.width, report.vocabulary,
              report.tied ? ", head tied to the embedding" : "");
-  fmt::print("  context {}, at most {} tokens a run\n", report.context, report.max_seq - 1);
+  fmt::print("  context {}, at most {} tokens a run\n", report.context, report.max_seq);
   fmt::print("  {} weights, {} of them exact, {} rounded\n", report.weights.size(), exact,
              report.weights.size() - exact);
   fmt::print("  tokenizer: {}, chat template: {}\n", report.tokenizer ? "yes" : "no",
@@ -226,8 +226,7 @@ void add_convert(CLI::App& app, Outcome& outcome) {
                    "most 4096)")
       ->check(CLI::PositiveNumber)
       ->type_name("N");
-  command
-      ->add_option("--max-seq", flags->max_seq, "one more than the tokens that a run takes at most")
+  command->add_option("--max-seq", flags->max_seq, "tokens that a run takes at most")
       ->capture_default_str()
       ->type_name("N");
   command

@@ -21,7 +21,7 @@ namespace ptero::convert {
 
 // Rises with every change of what convert_gguf() makes of a file: programs that are kept carry it
 // in their names (program_cache.h). A test holds it to the bytes.
-inline constexpr uint32_t kConverterVersion = 2;
+inline constexpr uint32_t kConverterVersion = 3;
 
 enum class WeightFormat {
   q4,   // 4-bit groups of 32; Q4_0 weights keep their bits
@@ -32,7 +32,7 @@ enum class WeightFormat {
 struct ConvertOptions {
   // Positions that the caches hold; none: what the model was trained for, at most 4096.
   std::optional<uint32_t> context;
-  // Most tokens of one run plus 1, as the exporter counts; at most the context.
+  // Most tokens of one run; at most the context.
   uint32_t max_seq = 512;
   WeightFormat weights = WeightFormat::q4;
   // With 4-bit weights, the head in float32: nearer to a file that keeps its head finer, at eight

@@ -119,7 +119,7 @@ TEST_CASE("the methods of an exported language model") {
   const pte::ExecutionPlan& forward = read.program.plans[0];
   CHECK(forward.name == "forward");
   const auto& tokens = std::get<pte::Tensor>(forward.values[forward.inputs[0]]);
-  CHECK(tokens.sizes == std::vector<int32_t>{1, 15});
+  CHECK(tokens.sizes == std::vector<int32_t>{1, 16});
   CHECK(tokens.dynamism == pte::ShapeDynamism::bounded);
   CHECK(tokens.scalar_type == pte::ScalarType::int64);
   const auto& logits = std::get<pte::Tensor>(forward.values[forward.outputs[0]]);

@@ -38,7 +38,7 @@ class ModelWriter {
                                       : std::max(1u, std::thread::hardware_concurrency())),
         weights_(weights),
         g_(dtype_),
-        bound_(config.max_seq - 1) {}
+        bound_(config.max_seq) {}
 
   Result<ModelGraph> write() {
     const Id tokens = g_.input({1, bound_});

@@ -42,7 +42,7 @@ pte::ExecutionPlan forward_plan(const ModelConfig& config, bool half_precision, 
   const std::string arguments =
       node("tuple", "null", fmt::format("{}, {}", kLeaf, by_name)) + ", " + node("dict", "[]", "");
   plan.container = {tree_of(node("tuple", "null", arguments)), tree_of(kLeaf)};
-  const auto bound = static_cast<int32_t>(config.max_seq - 1);
+  const auto bound = static_cast<int32_t>(config.max_seq);
   const auto vocabulary = static_cast<int32_t>(config.vocabulary);
   plan.values = {tensor(ScalarType::int64, {1, bound}, ShapeDynamism::bounded),
                  tensor(ScalarType::int64, {1}, ShapeDynamism::fixed)};

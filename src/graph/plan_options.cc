@@ -22,12 +22,13 @@ std::span<const PlanOptionInfo> plan_option_list() {
        {"auto", "any", "column", "tile", "steel", "steel_f16", "steel_f16_packed",
         "steel_f16_accumulate", "matrix"},
        "kernel of 4-bit linear layers with many rows"},
-      {"sdpa_route", {"auto", "rows", "split", "tiles", "materialized"}, "kernels of attention"},
+      {"sdpa_route",
+       {"auto", "rows", "split", "tiles", "matrix", "materialized"},
+       "kernels of attention"},
       {"enable_f16_gemm",
        {kAuto, kOff, kOn},
-       "4-bit linear layers with many rows of float32 multiply in f16 by matrix units; auto: as "
-       "the "
-       "program says, else false"},
+       "4-bit linear layers and attention with many rows of float32 multiply in f16 by matrix "
+       "units; auto: as the program says, else false"},
       {"enable_f16_accumulate_gemm",
        {kOff, kOn},
        "4-bit linear layers with many rows add up in f16: faster, less accurate"},

@@ -19,7 +19,7 @@ def test_a_converted_model_runs(ptero, tmp_path):
     done = ptero("convert", tmp_path / "x.gguf", "-o", tmp_path / "x.pte", "--context", 32,
                  "--max-seq", 9)
     assert done.returncode == 0, done.stderr
-    assert "context 32, at most 8 tokens a run" in done.stdout
+    assert "context 32, at most 9 tokens a run" in done.stdout
     assert "11 weights, 11 of them exact, 0 rounded" in done.stdout
     assert "tokenizer: yes, chat template: yes" in done.stdout
     (tmp_path / "tokens.bin").write_bytes(b"".join(i.to_bytes(8, "little") for i in (1, 2, 39)))
@@ -43,7 +43,7 @@ def test_the_program_says_what_was_asked_for(ptero_without_adapter, model, tmp_p
         ptero_without_adapter("inspect", tmp_path / "x.pte", "--json").stdout)
     methods = {method["name"] for method in report["methods"]}
     assert {"forward", "get_max_seq_len", "get_eos_ids"} <= methods
-    assert report["methods"][0]["inputs"][0]["shape"] == [1, 63]
+    assert report["methods"][0]["inputs"][0]["shape"] == [1, 64]
 
 
 def test_the_report_lists_weights(ptero_without_adapter, model, tmp_path):

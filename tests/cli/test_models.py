@@ -157,6 +157,7 @@ def test_every_route_with_each_feature_off(ptero, off):
     routes += [(f"q4_gemm={name}", "4w_half") for name in ("steel_f16", "steel_f16_packed", "matrix")]
     routes += [(f"sdpa_route={name}", models) for models in ("sdpa", "llama", "qwen")
                for name in ("rows", "split", "tiles", "materialized")]
+    routes += [("sdpa_route=matrix", models) for models in ("attention_half", "4w_half")]
     routes += [("sdpa_route=tiles --option sdpa_query_tile=16", "sdpa")]
     for option, models in routes:
         _, results = verify(ptero, MANIFEST, "--filter", models, "--option", *option.split(),

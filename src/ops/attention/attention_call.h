@@ -15,6 +15,7 @@ enum class AttentionRoute : uint8_t {
   rows,          // one thread a query
   split,         // few queries: the keys are split over workgroups
   tiles,         // tiles of queries and keys pass through workgroup memory
+  matrix,        // the same by matrix units, in f16 with sums in f32
   materialized,  // all scores in scratch memory, as many as queries times keys
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "ops/attention/attention_call.h"
+#include "ops/attention/attention_matrix.wgsl.h"
 #include "ops/attention/attention_merge.wgsl.h"
 #include "ops/attention/attention_rows.wgsl.h"
 #include "ops/attention/attention_scores.wgsl.h"
@@ -106,6 +107,71 @@ Status by_rows(OpCall& op, const Common& common) {
       common.params<wgsl::AttentionRowsParams>());
 }
 
+// How attention_matrix divides its work.
+struct MatrixTile {
+  gpu::MatrixShape matrix;
+  uint32_t lanes;      // of a subgroup
+  uint32_t subgroups;  // that do not share queries
+  uint32_t split;      // that do
+
+  uint32_t queries() const { return subgroups * matrix.m; }
+};
+
+// Empty where the device has no matrix units, or heads do not fit them.
+std::optional<MatrixTile> matrix_tile(const OpCall& op, const Attention& attention) {
+  constexpr uint32_t kKeys = 32;      // of a tile, as in the kernel
+  constexpr uint32_t kMostSums = 8;   // matrices of a subgroup for y
+  constexpr uint64_t kEnough = 128;   // workgroups that keep a GPU busy
+  constexpr uint32_t kAlignment = 4;  // of workgroup memory behind the tile, in words
+  const graph::DeviceFacts& device = op.device();
+  const gpu::MatrixShape* matrix = half_matrix(device);
+  const uint32_t dim = attention.dim;
+  if (matrix == nullptr || matrix->n % 8 != 0 || matrix->k % 8 != 0 || dim % matrix->n != 0 ||
+      dim % matrix->k != 0) {
+    return std::nullopt;
+  }
+  const uint32_t lanes = device.subgroup_max_size;
+  const uint32_t chunks = dim / 8;
+  const uint32_t blocks = dim / matrix->n;
+  const uint32_t most_threads =
+      std::min(device.limits.max_invocations_per_workgroup, device.limits.max_workgroup_size_x);
+  for (const uint32_t queries : {64u, 32u}) {
+    for (const uint32_t split : {2u, 1u}) {
+      const MatrixTile tile{*matrix, lanes, queries / matrix->m, split};
+      const uint32_t threads = tile.subgroups * split * lanes;
+      const uint32_t words = 4 * ((queries + 2 * kKeys) * chunks + queries * (kKeys / 8)) +
+                             queries * kKeys + queries + kAlignment;
+      const bool divides = lanes * split % matrix->m == 0 &&
+                           lanes * split / matrix->m <= kKeys / 8 && blocks % split == 0 &&
+                           blocks / split <= kMostSums && kKeys * chunks % threads == 0;
+      const bool fits =
+          4 * words <= device.limits.max_workgroup_storage_size && threads <= most_threads;
+      const uint64_t tiles = ceil_div<uint64_t>(attention.queries() / attention.heads, queries);
+      if (divides && fits && (queries == 32 || tiles * attention.heads >= kEnough)) {
+        return tile;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+Status by_matrices(OpCall& op, const Common& common) {
+  const Attention& attention = common.attention;
+  const MatrixTile tile = *matrix_tile(op, attention);
+  const uint64_t blocks = ceil_div<uint64_t>(attention.queries() / attention.heads, tile.queries());
+  PTERO_ASSIGN_OR_RETURN(const gpu::Grid grid, fold(op, blocks * attention.heads));
+  const std::string prelude = fmt::format(
+      "{}const kM = {}u;\nconst kN = {}u;\nconst kK = {}u;\nconst kLanes = {}u;\n"
+      "const kSubgroups = {}u;\nconst kSplit = {}u;\n",
+      common.prelude(common.q), tile.matrix.m, tile.matrix.n, tile.matrix.k, tile.lanes,
+      tile.subgroups, tile.split);
+  return op.dispatch(
+      {{&wgsl::kAttentionMatrix, prelude, common.overrides(), common.features | kMatrixFeatures},
+       common.inputs(attention.y),
+       grid},
+      common.params<wgsl::AttentionMatrixParams>());
+}
+
 Status by_tiles(OpCall& op, const Common& common) {
   const Attention& attention = common.attention;
   const uint32_t asked = op.device().options.sdpa_query_tile;
@@ -197,6 +263,7 @@ AttentionRoute wanted_route(std::string_view name) {
   return name == "rows"           ? AttentionRoute::rows
          : name == "split"        ? AttentionRoute::split
          : name == "tiles"        ? AttentionRoute::tiles
+         : name == "matrix"       ? AttentionRoute::matrix
          : name == "materialized" ? AttentionRoute::materialized
                                   : AttentionRoute::automatic;
 }
@@ -207,7 +274,12 @@ AttentionRoute choose(const OpCall& op, const Attention& attention) {
     return wanted;
   }
   const bool few = attention.rows == 1 || attention.rows * attention.group <= kFewQueries;
-  const Work work = few ? Work::attention_few : Work::attention_many;
+  // Single precision stays so, unless the program or the user asks for less.
+  const bool half = attention.q.dtype == pte::GraphDtype::float16 ||
+                    op.device().options.enable_f16_gemm.value_or(false);
+  const Work work = few    ? Work::attention_few
+                    : half ? Work::attention_many_half
+                           : Work::attention_many;
   return wanted_route(route_for(work, op.device()).route);
 }
 
@@ -220,6 +292,8 @@ bool serves(const OpCall& op, const Attention& attention, AttentionRoute route) 
     case AttentionRoute::split:
       return attention.dim <= kSplitDim && attention.keys > 0 &&
              split_workgroups(attention) <= limits.max_workgroups_per_dimension;
+    case AttentionRoute::matrix:
+      return attention.keys > 0 && matrix_tile(op, attention).has_value();
     case AttentionRoute::materialized:
       return score_bytes(attention) <= limits.max_storage_binding_size &&
              ceil_div(attention.keys, kGroup) <= limits.max_workgroups_per_dimension;
@@ -266,6 +340,8 @@ Status dispatch_attention(OpCall& op, const Attention& attention) {
       return by_rows(op, common);
     case AttentionRoute::split:
       return by_split(op, common);
+    case AttentionRoute::matrix:
+      return by_matrices(op, common);
     case AttentionRoute::materialized:
       return materialized(op, common);
     case AttentionRoute::automatic:

@@ -128,6 +128,38 @@ TEST_CASE("masks: a row of -inf gives zeros, one of the lowest float32 the mean"
   }
 }
 
+TEST_CASE("masks by matrices: elements, rows of -inf, of the lowest float32 and of large scores") {
+  std::mt19937 random(6);
+  constexpr uint32_t kHeads = 2;
+  constexpr uint32_t kRows = 70;
+  constexpr uint32_t kKeys = 109;
+  constexpr uint32_t kDim = 64;
+  const Operand q = random_operand(random, {1, kHeads, kRows, kDim});
+  const Operand k = random_operand(random, {1, kHeads, kKeys, kDim});
+  const Operand v = random_operand(random, {1, kHeads, kKeys, kDim});
+  Operand mask = random_operand(random, {1, kHeads, kRows, kKeys}, 9);
+  const auto row = [&](size_t i) { return mask.values.data() + i * kKeys; };
+  std::fill_n(row(3), kKeys, -kInfinity);
+  std::fill_n(row(40), kKeys, std::numeric_limits<float>::lowest());
+  std::fill_n(row(5), 64, -kInfinity);       // the first tiles, at any size of these
+  std::fill_n(row(6) + 32, 64, -kInfinity);  // those in between
+  std::fill_n(row(100), 50, std::numeric_limits<float>::lowest());
+  Doubles want;
+  for (uint32_t i = 0; i < kHeads * kRows; ++i) {
+    const size_t at = size_t{i / kRows} * kKeys * kDim;
+    const bool lowest = i == 40;  // all scores are the same in float32: the mean
+    const Floats none(kKeys, 0.0f);
+    const Floats zero(kDim, 0.0f);
+    const Doubles y =
+        attend(lowest ? zero.data() : q.values.data() + size_t{i} * kDim, k.values.data() + at,
+               v.values.data() + at, kDim, kKeys, kDim, 0.125, lowest ? none.data() : row(i));
+    want.insert(want.end(), y.begin(), y.end());
+  }
+  CHECK(elements_off(run(AttentionRoute::matrix, "et_vk.sdpa.default", {q, k, v, mask, kOther},
+                         {pte::Null{}}),
+                     want, 2e-3, 1e-2) == 0);
+}
+
 // custom_sdpa over given caches.
 struct Given {
   uint32_t q_heads, kv_heads, dim, capacity;

@@ -3,56 +3,19 @@
 
 #include <doctest/doctest.h>
 
+#include "ops/attention/attention_fixture.h"
 #include "ops/attention/attention_merge.wgsl.h"
 #include "ops/attention/attention_rows.wgsl.h"
-#include "ops/attention/attention_scores.wgsl.h"
-#include "ops/attention/attention_softmax.wgsl.h"
 #include "ops/attention/attention_split.wgsl.h"
 #include "ops/attention/attention_tiles.wgsl.h"
-#include "ops/attention/attention_weigh.wgsl.h"
 #include "ops/attention/cache_append.wgsl.h"
 #include "ops/attention/cache_update.wgsl.h"
-#include "ops/common/one_op_fixture.h"
 
 namespace ptero::ops {
 namespace {
 
 using graph::Shape;
 using pte::GraphDtype;
-
-double override_of(const graph::PlannedDispatch& dispatch, std::string_view name) {
-  return *gpu::override_value(dispatch.kernel, name);
-}
-
-// A call of sdpa_with_kv_cache, whose position is a SymInt input.
-struct SdpaFixture : OneOpFixture {
-  SdpaFixture(uint32_t rows, uint32_t q_heads, uint32_t kv_heads, uint32_t dim, uint32_t capacity,
-              GraphDtype dtype = GraphDtype::float32,
-              GraphDtype cache_dtype = GraphDtype::float32) {
-    q = input({1, rows, q_heads, dim}, dtype);
-    k = input({1, rows, kv_heads, dim}, dtype);
-    v = input({1, rows, kv_heads, dim}, dtype);
-    k_cache = tensor({1, capacity, kv_heads, dim}, cache_dtype);
-    v_cache = tensor({1, capacity, kv_heads, dim}, cache_dtype);
-    position = value(pte::SymInt{});
-    graph.inputs.push_back(position);
-    seq_len = value(int64_t{1});
-    mask = null();
-    dropout = value(int64_t{0});
-    causal = value(true);
-    scale = null();
-    y = output({1, rows, q_heads, dim}, dtype);
-  }
-  std::vector<uint32_t> args() const {
-    return {q, k, v, k_cache, v_cache, position, seq_len, mask, dropout, causal, scale, y};
-  }
-  auto plan_it(std::vector<Shape> live = {}) {
-    return plan("sdpa_with_kv_cache.default", args(), std::move(live));
-  }
-  Error error() { return plan_error("sdpa_with_kv_cache.default", args()); }
-
-  uint32_t q, k, v, k_cache, v_cache, position, seq_len, mask, dropout, causal, scale, y;
-};
 
 TEST_CASE("sdpa_with_kv_cache: the caches are written, then read in splits by a single token") {
   SdpaFixture op(63, 32, 8, 64, 2048);
@@ -265,64 +228,6 @@ TEST_CASE("et_vk.sdpa: batches and heads are alike; masks that repeat along one 
   CHECK(
       op.plan_error("et_vk.sdpa.default", {q, op.input({2, 3, 70, 4}), k, op.null(), op.null(), y})
           .code() == ErrorCode::invalid_program);
-}
-
-TEST_CASE("attention: options name the route, which gives way where it does not serve") {
-  const auto kernel = [](SdpaFixture& op, std::string_view route) {
-    op.device.options.sdpa_route = route;
-    const auto plan = op.plan("sdpa_with_kv_cache.default", op.args());
-    REQUIRE(plan.ok());
-    return (*plan)->commands.size() > 1 ? dispatch_at(**plan, 1).kernel.source->name : "";
-  };
-  SdpaFixture op(5, 8, 2, 64, 100);
-  CHECK(kernel(op, "rows") == "attention_rows");
-  CHECK(kernel(op, "split") == "attention_split");
-  CHECK(kernel(op, "tiles") == "attention_tiles");
-  CHECK(kernel(op, "materialized") == "attention_scores");
-  CHECK(kernel(op, "auto") == "attention_tiles");
-  op.device.is_software = true;
-  CHECK(kernel(op, "auto") == "attention_rows");
-  SdpaFixture large(5, 8, 2, 516, 100);
-  CHECK(kernel(large, "rows") == "attention_tiles");
-  CHECK(kernel(large, "split") == "attention_tiles");
-  op.device.limits.max_storage_binding_size = 100 * 2 * 64 * 4;
-  op.device.limits.max_workgroups_per_dimension = 1000;
-  CHECK(kernel(op, "materialized") == "attention_scores");
-  SdpaFixture many(100, 8, 2, 64, 100);
-  many.device.limits.max_storage_binding_size = 100 * 8 * 64 * 4;
-  CHECK(kernel(many, "materialized") == "attention_tiles");
-}
-
-TEST_CASE("attention: tiles of 16 or 32 queries") {
-  const auto blocks = [](uint32_t tile) {
-    SdpaFixture op(100, 8, 2, 64, 100);
-    op.device.options.sdpa_query_tile = tile;
-    const auto plan = op.plan("sdpa_with_kv_cache.default", op.args());
-    REQUIRE(plan.ok());
-    CHECK(dispatch_at(**plan, 1).kernel.source == &wgsl::kAttentionTiles);
-    CHECK(dispatch_at(**plan, 1).kernel.prelude.find(
-              tile == 16 ? "const kEach = 2u;" : "const kEach = 4u;") != std::string::npos);
-    return dispatch_at(**plan, 1).grid;
-  };
-  CHECK(blocks(0) == gpu::Grid{26, 1, 1});  // 400 queries of each head of k
-  CHECK(blocks(32) == gpu::Grid{26, 1, 1});
-  CHECK(blocks(16) == gpu::Grid{50, 1, 1});
-}
-
-TEST_CASE("attention, materialized: three steps over scores of every key") {
-  SdpaFixture op(5, 8, 2, 64, 100);
-  op.device.options.sdpa_route = "materialized";
-  const auto plan = op.plan("sdpa_with_kv_cache.default", op.args());
-  REQUIRE(plan.ok());
-  REQUIRE((*plan)->commands.size() == 4);
-  CHECK((*plan)->scratch == std::vector<uint64_t>{40 * 100 * 4});
-  CHECK(params_of<wgsl::AttentionScoresParams>(dispatch_at(**plan, 1)).keys == 100);
-  CHECK(dispatch_at(**plan, 1).grid == gpu::Grid{2, 40, 1});
-  CHECK(dispatch_at(**plan, 1).live_grid->add == 5);
-  CHECK(dispatch_at(**plan, 2).grid == gpu::Grid{40, 1, 1});
-  CHECK(params_of<wgsl::AttentionSoftmaxParams>(dispatch_at(**plan, 2)).rows == 5);
-  CHECK(dispatch_at(**plan, 3).grid == gpu::Grid{10, 1, 1});
-  CHECK(params_of<wgsl::AttentionWeighParams>(dispatch_at(**plan, 3)).group == 4);
 }
 
 TEST_CASE("update_cache: live rows, types, indices") {

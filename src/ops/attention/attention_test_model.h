@@ -32,7 +32,7 @@ inline gpu::Device& attention_device() {
 }
 
 inline std::string route_name(AttentionRoute route) {
-  constexpr const char* kNames[] = {"auto", "rows", "split", "tiles", "materialized"};
+  constexpr const char* kNames[] = {"auto", "rows", "split", "tiles", "matrix", "materialized"};
   return kNames[static_cast<size_t>(route)];
 }
 inline graph::PlanOptions with_route(AttentionRoute route) {

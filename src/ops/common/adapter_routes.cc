@@ -15,6 +15,8 @@ constexpr std::string_view kSubgroup = "subgroups add without workgroup memory";
 constexpr std::string_view kPlain = "it needs nothing";
 constexpr std::string_view kTilesOf64 = "tiles of 64 x 64 by 256 threads";
 constexpr std::string_view kTileHalf = "tiles of 64 x 64 by 256 threads, products in f16";
+constexpr std::string_view kMatrixUnits = "matrix units, sums in f32";
+constexpr std::string_view kQueryTile = "keys are read once for a tile of queries";
 constexpr std::string_view kSmallTile = "workgroups of 256 threads do not fit";
 
 constexpr std::array kRoutes = {
@@ -25,8 +27,7 @@ constexpr std::array kRoutes = {
     AdapterRoute{Work::q4_many_rows, "steel", {}, {}, 256, kTilesOf64},
     AdapterRoute{Work::q4_many_rows, "tile", {}, {}, 0, kSmallTile},
     AdapterRoute{Work::q4_many_half_rows, "column", true, {}, 0, kCpu},
-    AdapterRoute{
-        Work::q4_many_half_rows, "matrix", {}, kMatrixFeatures, 256, "matrix units, sums in f32"},
+    AdapterRoute{Work::q4_many_half_rows, "matrix", {}, kMatrixFeatures, 256, kMatrixUnits},
     AdapterRoute{
         Work::q4_many_half_rows, "steel_f16_packed", {}, {Feature::shader_f16}, 256, kTileHalf},
     AdapterRoute{Work::q4_many_half_rows, "steel", {}, {}, 256, kTilesOf64},
@@ -37,21 +38,20 @@ constexpr std::array kRoutes = {
     AdapterRoute{Work::attention_few, "rows", true, {}, 0, kCpu},
     AdapterRoute{Work::attention_few, "split", {}, {}, 0, "keys split over workgroups fill a GPU"},
     AdapterRoute{Work::attention_many, "rows", true, {}, 0, kCpu},
-    AdapterRoute{
-        Work::attention_many, "tiles", {}, {}, 0, "keys are read once for a tile of queries"},
+    AdapterRoute{Work::attention_many, "tiles", {}, {}, 0, kQueryTile},
+    AdapterRoute{Work::attention_many_half, "rows", true, {}, 0, kCpu},
+    AdapterRoute{Work::attention_many_half, "matrix", {}, kMatrixFeatures, 0, kMatrixUnits},
+    AdapterRoute{Work::attention_many_half, "tiles", {}, {}, 0, kQueryTile},
     AdapterRoute{Work::row_sums, "thread", true, {}, 0, kCpu},
     AdapterRoute{Work::row_sums, "subgroup", {}, {Feature::subgroups}, 0, kSubgroup},
     AdapterRoute{Work::row_sums, "workgroup", {}, {}, 0, "sums over threads in workgroup memory"},
 };
 
 constexpr std::array<std::string_view, kWorkCount> kNames = {
-    "4-bit linear, 1 to 16 rows",
-    "4-bit linear, more rows",
-    "4-bit linear, more rows of f16",
-    "products of int8",
-    "attention, few queries",
-    "attention, many queries",
-    "sums over rows",
+    "4-bit linear, 1 to 16 rows",     "4-bit linear, more rows",
+    "4-bit linear, more rows of f16", "products of int8",
+    "attention, few queries",         "attention, many queries",
+    "attention, many queries in f16", "sums over rows",
 };
 
 }  // namespace

@@ -19,9 +19,10 @@ enum class Work : uint8_t {
   q8_products,        // products of int8
   attention_few,      // attention of few queries
   attention_many,
-  row_sums,  // sums over the elements of rows: norms, softmax, reductions
+  attention_many_half,  // the same where products in f16 lose nothing that counts
+  row_sums,             // sums over the elements of rows: norms, softmax, reductions
 };
-inline constexpr size_t kWorkCount = 7;
+inline constexpr size_t kWorkCount = 8;
 std::string_view name_of(Work work);  // in words
 
 // A row of the table: the first of a work whose conditions hold is taken.

@@ -88,7 +88,9 @@ struct Q4Route {
   Q4Matrices matrices{};
 
   // What the kernel does beside the product; the rest takes kernels of its own.
-  bool gates() const { return kernel == Q4Kernel::gemv || kernel == Q4Kernel::column; }
+  bool gates() const {
+    return kernel == Q4Kernel::gemv || kernel == Q4Kernel::column || kernel == Q4Kernel::matrix;
+  }
   bool normalises() const { return kernel == Q4Kernel::gemv; }
 
   bool operator==(const Q4Route&) const = default;

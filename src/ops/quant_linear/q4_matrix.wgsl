@@ -4,9 +4,12 @@
 // 4) rows of two matrices of kM x kN; kSplit of them make the same ones, each from its own part of
 // what is staged, and their sums are added in the end. While matrices are multiplied, what comes
 // next is on its way from the buffers. Matrices have names, as an array of them may lie in memory.
+// With kGated y has half as many columns: y[m, n] = g * sigmoid(g) * u with g = column n and u =
+// column n + p.n / 2 of the product.
 //
-// Prelude: that of the part, and kM, kN, kRowsY, kSplit, and kLanes, the lanes of a subgroup.
+// Prelude: that of the part, and kM, kRowsY, kSplit, and kLanes, the lanes of a subgroup.
 //#include "ops/quant_linear/q4_matrix_part.wgsl"
+//#include "ops/quant_linear/swiglu_part.wgsl"
 
 const kSubM = kRowsY * kM; // what a subgroup makes
 const kSubN = 2u * kN;
@@ -28,6 +31,15 @@ fn right_at(row: u32, chunk: u32) -> Right {
   return subgroupMatrixLoad<Right, col_major>(&tile, at(kTileM + row, chunk), kStride);
 }
 
+// An element of two matrices beside each other, the sum of all parts of it.
+fn strip_sum(subgroup: u32, i: u32) -> f32 {
+  var sum = 0.0;
+  for (var part = 0u; part < kSplit; part += 1u) {
+    sum += bitcast<f32>(tile[(part * kSubgroups + subgroup) * (kStrip / 4u) + i / 4u][i % 4u]);
+  }
+  return sum;
+}
+
 // Stores two matrices beside each other. All subgroups at once.
 @diagnostic(off, chromium.subgroup_matrix_uniformity)
 fn store_strip(m0: u32, n0: u32, lane: u32, first: Sum, second: Sum) {
@@ -37,15 +49,17 @@ fn store_strip(m0: u32, n0: u32, lane: u32, first: Sum, second: Sum) {
   workgroupBarrier();
   let subgroup = lane / kLanes % kSubgroups;
   let part = lane / kLanes / kSubgroups;
-  for (var i = part * kLanes + lane % kLanes; i < kStrip; i += kSplit * kLanes) {
-    let m = m0 + i / kSubN;
-    let n = n0 + i % kSubN;
-    if (m < p.m && n < p.n) {
-      var sum = 0.0;
-      for (var other = 0u; other < kSplit; other += 1u) {
-        sum += bitcast<f32>(tile[(other * kSubgroups + subgroup) * (kStrip / 4u) + i / 4u][i % 4u]);
+  const kOut = select(kSubN, kN, kGated); // columns of y
+  for (var i = part * kLanes + lane % kLanes; i < kM * kOut; i += kSplit * kLanes) {
+    let m = m0 + i / kOut;
+    let n = n0 / (kSubN / kOut) + i % kOut;
+    if (m < p.m && n < p.n / (kSubN / kOut)) {
+      let at = i / kOut * kSubN + i % kOut;
+      if (kGated) {
+        store(m, n, swiglu(strip_sum(subgroup, at), strip_sum(subgroup, at + kN)));
+      } else {
+        store(m, n, strip_sum(subgroup, at));
       }
-      store(m, n, sum);
     }
   }
   workgroupBarrier();

@@ -6,8 +6,9 @@
 // Tiles are whole, whatever the shape: rows and words behind the last are a copy of it, and x is
 // zero there along k.
 //
-// Prelude: that of the part, and kTileM and kTileN, the rows, kK, the depth of a matrix, and
-// kChunks, 4 and more. The main file has kThreads, which divides what there is to stage.
+// Prelude: that of the part, and kTileM and kTileN, the rows, kN and kK, the width and the depth of
+// a matrix, kChunks, 4 and more, and kGated. The main file has kThreads, which divides what there
+// is to stage.
 //#include "ops/quant_linear/q4_part.wgsl"
 
 const kChunksX = kTileM * kChunks / kThreads; // that a thread stages, of eight elements
@@ -56,8 +57,19 @@ fn fetch_x(place: Place, k0: u32, i: u32) -> ChunkX {
   return ChunkX(x[first], x[first + 1u]);
 }
 
+// The row of the weight for a column of the tile. With kGated the first half of the rows are gates
+// of the second, and a matrix of gates stands beside the one of what they gate.
+fn weight_row(place: Place, column: u32) -> u32 {
+  if (kGated) {
+    let all = p.n / 2u;
+    let c = min(place.n0 / 2u + column / (2u * kN) * kN + column % kN, all - 1u);
+    return select(c, c + all, column / kN % 2u == 1u);
+  }
+  return min(place.n0 + column, p.n - 1u);
+}
+
 fn fetch_w(place: Place, k0: u32, i: u32) -> LoadW {
-  let n = min(place.n0 + i / (kChunks / kWords), p.n - 1u);
+  let n = weight_row(place, i / (kChunks / kWords));
   let word = min(k0 + i % (kChunks / kWords) * kWords, p.words - kWords);
   return LoadW(weight[(n * p.w_row + p.w_first + word) / kWords], scale_at(word, n));
 }

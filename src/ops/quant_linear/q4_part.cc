@@ -305,6 +305,7 @@ Status dispatch_q4_part(OpCall& op, const Q4Layer& layer, const Q4Part& part) {
     case Q4Kernel::matrix:
       key.source = &wgsl::kQ4Matrix;
       set_matrices(route, key);
+      key.prelude += fmt::format("const kGated = {};\n", what.gated);
       return dispatch_words<wgsl::Q4MatrixParams>(op, layer, part, std::move(key), std::move(bound),
                                                   *grid);
     case Q4Kernel::any:
