@@ -145,21 +145,41 @@ def test_run_compares_writes_and_repeats(ptero, tmp_path):
     assert ptero("run", path, "--method", "backward").returncode == 2
 
 
-@pytest.mark.parametrize("off", ["", "shader-f16", "subgroups", "subgroup-matrix"])
+HALF, SUBGROUPS, MATRIX = "shader-f16", "subgroups", "subgroup-matrix"
+# Options, models, and the features that change which kernels run, or what they are made of.
+ROUTES = [
+    ("adapter_routes=gpu", "linear", {HALF, SUBGROUPS, MATRIX}),
+    ("adapter_routes=gpu", "llama", {HALF, SUBGROUPS, MATRIX}),
+    ("adapter_routes=gpu", "sdpa", set()),
+    ("adapter_routes=gpu", "attention", {HALF, MATRIX}),
+    ("adapter_routes=gpu", "norm", {HALF, SUBGROUPS}),
+    ("adapter_routes=software", "linear", {HALF}),
+    ("adapter_routes=software", "llama", {HALF}),
+    ("adapter_routes=software", "sdpa", set()),
+    ("adapter_routes=software", "norm", {HALF, SUBGROUPS}),
+    *((f"q4_gemm={name}", "4w", {HALF}) for name in ("any", "column", "tile", "steel")),
+    *((f"q4_gemm={name}", "4w_half", {HALF}) for name in ("steel_f16", "steel_f16_packed")),
+    ("q4_gemm=matrix", "4w_half", {HALF, SUBGROUPS, MATRIX}),
+    *((f"sdpa_route={name}", models, features)
+      for models, features in (("sdpa", set()), ("llama", {HALF}), ("qwen", set()))
+      for name in ("rows", "split", "tiles", "materialized")),
+    *(("sdpa_route=matrix", models, {HALF, SUBGROUPS, MATRIX})
+      for models in ("attention_half", "4w_half")),
+    ("sdpa_route=tiles --option sdpa_query_tile=16", "sdpa", set()),
+]
+
+
+# SwiftShader has neither shader-f16 nor matrices to switch off.
+@pytest.mark.parametrize("ptero, off", [
+    ("lavapipe", ""), ("lavapipe", HALF), ("lavapipe", SUBGROUPS), ("lavapipe", MATRIX),
+    ("swiftshader", ""), ("swiftshader", SUBGROUPS),
+], indirect=["ptero"])
 def test_every_route_with_each_feature_off(ptero, off):
     """Kernels of GPUs run here as those of software adapters do, whatever is switched off."""
     flags = ["--disable", off] if off else []
-    routes = [("adapter_routes=gpu", "linear"), ("adapter_routes=gpu", "llama"),
-              ("adapter_routes=gpu", "sdpa"), ("adapter_routes=gpu", "norm"),
-              ("adapter_routes=software", "linear"), ("adapter_routes=software", "llama"),
-              ("adapter_routes=software", "sdpa"), ("adapter_routes=software", "norm")]
-    routes += [(f"q4_gemm={name}", "4w") for name in ("any", "column", "tile", "steel")]
-    routes += [(f"q4_gemm={name}", "4w_half") for name in ("steel_f16", "steel_f16_packed", "matrix")]
-    routes += [(f"sdpa_route={name}", models) for models in ("sdpa", "llama", "qwen")
-               for name in ("rows", "split", "tiles", "materialized")]
-    routes += [("sdpa_route=matrix", models) for models in ("attention_half", "4w_half")]
-    routes += [("sdpa_route=tiles --option sdpa_query_tile=16", "sdpa")]
-    for option, models in routes:
+    routes = [route for route in ROUTES if not off or off in route[2]]
+    assert routes
+    for option, models, _ in routes:
         _, results = verify(ptero, MANIFEST, "--filter", models, "--option", *option.split(),
                             *flags)
         assert results, models
