@@ -44,8 +44,8 @@ function(ptero_layer name)
   endif()
 endfunction()
 
-# Tests of a layer may use the same names, so their files are not joined (docs/decisions/074). What
-# they test is optimised as ever, they themselves less: it saves a quarter of what compiling them takes.
+# Tests of a layer may use the same names, so their files are never joined. What they test is
+# optimised as ever, they themselves less (docs/decisions/074).
 function(ptero_test_options name)
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   if(NOT MSVC)

@@ -50,7 +50,7 @@ Status plan_size(OpCall& op) {
 }
 
 // [x, dim, index, out]: an element of x, whose other dimensions are 1.
-Status plan_select(OpCall& op) {
+Status plan_select_as_symint(OpCall& op) {
   PTERO_ASSIGN_OR_RETURN(const TensorRef x, op.tensor(0));
   PTERO_ASSIGN_OR_RETURN(const int64_t dim, op.integer(1));
   PTERO_ASSIGN_OR_RETURN(const size_t axis, graph::normalize_axis(dim, x.shape.rank()));
@@ -83,7 +83,7 @@ void register_scalar(graph::OperatorRegistry& operators) {
                   [&function](OpCall& op) { return plan_function(op, function); });
   }
   operators.add("sym_size.int", plan_size);
-  operators.add("et_vk.select_as_symint.default", plan_select);
+  operators.add("et_vk.select_as_symint.default", plan_select_as_symint);
 }
 
 }  // namespace ptero::ops
