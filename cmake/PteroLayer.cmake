@@ -93,7 +93,7 @@ endfunction()
 function(ptero_run_on_adapters name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "ARGUMENTS")
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 1200)  # the largest take five minutes on two slow cores with nothing cached
+    set(arg_TIMEOUT 1200)  # the largest takes more than ten minutes on two slow cores with nothing cached
   endif()
   set_property(GLOBAL APPEND PROPERTY PTERO_GPU_TESTS ${name})
   foreach(adapter IN ITEMS lavapipe swiftshader)

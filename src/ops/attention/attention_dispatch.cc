@@ -108,7 +108,7 @@ Status by_rows(OpCall& op, const Common& common) {
 }
 
 // How attention_matrix divides its work.
-struct MatrixTile {
+struct AttentionTile {
   gpu::MatrixShape matrix;
   uint32_t lanes;      // of a subgroup
   uint32_t subgroups;  // that do not share queries
@@ -118,7 +118,7 @@ struct MatrixTile {
 };
 
 // Empty where the device has no matrix units, or heads do not fit them.
-std::optional<MatrixTile> matrix_tile(const OpCall& op, const Attention& attention) {
+std::optional<AttentionTile> matrix_tile(const OpCall& op, const Attention& attention) {
   constexpr uint32_t kKeys = 32;      // of a tile, as in the kernel
   constexpr uint32_t kMostSums = 8;   // matrices of a subgroup for y
   constexpr uint64_t kEnough = 128;   // workgroups that keep a GPU busy
@@ -137,7 +137,7 @@ std::optional<MatrixTile> matrix_tile(const OpCall& op, const Attention& attenti
       std::min(device.limits.max_invocations_per_workgroup, device.limits.max_workgroup_size_x);
   for (const uint32_t queries : {64u, 32u}) {
     for (const uint32_t split : {2u, 1u}) {
-      const MatrixTile tile{*matrix, lanes, queries / matrix->m, split};
+      const AttentionTile tile{*matrix, lanes, queries / matrix->m, split};
       const uint32_t threads = tile.subgroups * split * lanes;
       const uint32_t words = 4 * ((queries + 2 * kKeys) * chunks + queries * (kKeys / 8)) +
                              queries * kKeys + queries + kAlignment;
@@ -157,7 +157,7 @@ std::optional<MatrixTile> matrix_tile(const OpCall& op, const Attention& attenti
 
 Status by_matrices(OpCall& op, const Common& common) {
   const Attention& attention = common.attention;
-  const MatrixTile tile = *matrix_tile(op, attention);
+  const AttentionTile tile = *matrix_tile(op, attention);
   const uint64_t blocks = ceil_div<uint64_t>(attention.queries() / attention.heads, tile.queries());
   PTERO_ASSIGN_OR_RETURN(const gpu::Grid grid, fold(op, blocks * attention.heads));
   const std::string prelude = fmt::format(

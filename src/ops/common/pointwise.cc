@@ -84,21 +84,21 @@ template <typename Params>
 Status dispatch_dense(OpCall& op, const gpu::KernelSource& kernel, const std::string& prelude,
                       std::span<const TensorRef* const> operands, std::span<const uint32_t> steps,
                       const TensorRef& y, uint32_t lanes, Params params) {
-  constexpr uint64_t kFour = 4;  // elements: whole words in every type
+  constexpr uint64_t kGroup = 4;  // elements that are whole words in every type
   std::vector<const TensorRef*> tensors(operands.begin(), operands.end());
   tensors.push_back(&y);
   std::vector<uint64_t> group_bytes;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const bool dense = i == operands.size() || steps[i] != 0;
-    group_bytes.push_back(dense ? kFour * element_bytes(*tensors[i]) : 0);
+    group_bytes.push_back(dense ? kGroup * element_bytes(*tensors[i]) : 0);
   }
-  const uint64_t groups = ceil_div(y.numel(), kFour);
+  const uint64_t groups = ceil_div(y.numel(), kGroup);
   PTERO_ASSIGN_OR_RETURN(
       const std::vector<RowBlock> blocks,
       split_into_bindings("groups of elements", groups, group_bytes, op.device().limits));
   for (const RowBlock& block : blocks) {
-    const uint64_t first = block.first * kFour;
-    const uint64_t count = std::min(block.count * kFour, y.numel() - first);
+    const uint64_t first = block.first * kGroup;
+    const uint64_t count = std::min(block.count * kGroup, y.numel() - first);
     std::vector<graph::BufferRef> buffers;
     for (size_t i = 0; i < tensors.size(); ++i) {
       if (blocks.size() == 1 || group_bytes[i] == 0) {
