@@ -110,7 +110,7 @@ void print_text(const std::vector<gpu::Adapter>& adapters, size_t chosen,
   }
 }
 
-ordered_json to_json(const gpu::AdapterInfo& info, gpu::FeatureSet disabled) {
+ordered_json adapter_json(const gpu::AdapterInfo& info, gpu::FeatureSet disabled) {
   const gpu::Limits& limits = info.limits;
   ordered_json json = {{"name", info.name},
                        {"type", gpu::adapter_type_name(info.type)},
@@ -171,7 +171,7 @@ Status run(const GpuFlags& flags, bool as_json) {
   }
   ordered_json json = {{"default", chosen}, {"adapters", ordered_json::array()}};
   for (const gpu::Adapter& each : adapters) {
-    json["adapters"].push_back(to_json(each.info(), disabled));
+    json["adapters"].push_back(adapter_json(each.info(), disabled));
   }
   fmt::print("{}\n", json.dump(2, ' ', false, ordered_json::error_handler_t::replace));
   return ok_status();

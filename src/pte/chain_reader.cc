@@ -10,11 +10,6 @@ namespace {
 
 namespace fb = fbs::program;
 
-template <typename Wanted>
-bool holds(const ExecutionPlan& plan, uint32_t id) {
-  return std::holds_alternative<Wanted>(plan.values[id]);
-}
-
 class ChainReader {
  public:
   ChainReader(ExecutionPlan& plan, FieldReader& reader) : plan_(plan), reader_(reader) {}

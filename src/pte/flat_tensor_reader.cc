@@ -21,18 +21,18 @@ namespace ft = fbs::flat_tensor;
 constexpr std::string_view kFlatTensorMagic = "FH01";
 constexpr size_t kHeaderOffset = 8;  // behind root offset and identifier
 constexpr uint32_t kHeaderLength = 40;
-constexpr size_t kHeadSize = kHeaderOffset + kHeaderLength;
+constexpr size_t kFlatTensorHeadSize = kHeaderOffset + kHeaderLength;
 
 struct Layout {
   ByteRange flatbuffer;
   ByteRange segments;
 };
 
-Result<Layout> read_layout(const ByteRange& file) {
-  PTERO_REJECT_IF(file.size() < kHeadSize, invalid_program,
+Result<Layout> read_flat_tensor_layout(const ByteRange& file) {
+  PTERO_REJECT_IF(file.size() < kFlatTensorHeadSize, invalid_program,
                   "The file ({} bytes) is shorter than the first {} bytes of a .ptd file.",
-                  file.size(), kHeadSize);
-  std::array<std::byte, kHeadSize> head;
+                  file.size(), kFlatTensorHeadSize);
+  std::array<std::byte, kFlatTensorHeadSize> head;
   PTERO_RETURN_IF_ERROR(file.read(0, head));
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   PTERO_REJECT_IF(text.substr(4, 4) != ft::FlatTensorIdentifier(), invalid_program,
@@ -101,7 +101,7 @@ Result<TensorLayout> read_tensor_layout(const ft::TensorLayout& in, uint64_t seg
 }  // namespace
 
 Result<FlatTensor> read_flat_tensor(const ByteRange& file) {
-  PTERO_ASSIGN_OR_RETURN(const Layout layout, read_layout(file));
+  PTERO_ASSIGN_OR_RETURN(const Layout layout, read_flat_tensor_layout(file));
   PTERO_ASSIGN_OR_RETURN(const FlatbufferBytes bytes,
                          FlatbufferBytes::load(layout.flatbuffer, ".ptd file"));
   PTERO_ASSIGN_OR_RETURN(const ft::FlatTensor* in,

@@ -2,6 +2,9 @@
 // One execution plan of a program. Private to src/pte: read_program() is the way in.
 #pragma once
 
+#include <cstdint>
+#include <variant>
+
 #include "base/result.h"
 #include "pte/flatbuffer_input.h"
 #include "pte/program.h"
@@ -21,5 +24,11 @@ Status read_chains(const fbs::program::ExecutionPlan& in, ExecutionPlan& plan, F
 Result<Tensor> read_tensor(const fbs::program::Tensor& in, const Program& program,
                            const ExecutionPlan& plan, FieldReader& reader);
 Result<DeviceType> read_device_type(fbs::program::DeviceType type);
+
+// Whether the plan's value is a Wanted. The id must be one of the plan's.
+template <typename Wanted>
+bool holds(const ExecutionPlan& plan, uint32_t id) {
+  return std::holds_alternative<Wanted>(plan.values[id]);
+}
 
 }  // namespace ptero::pte

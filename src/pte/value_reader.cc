@@ -9,11 +9,6 @@ namespace {
 
 namespace fb = fbs::program;
 
-template <typename Wanted>
-bool holds(const ExecutionPlan& plan, uint32_t id) {
-  return std::holds_alternative<Wanted>(plan.values[id]);
-}
-
 class ValueReader {
  public:
   ValueReader(const Program& program, ExecutionPlan& plan, FieldReader& reader)

@@ -11,7 +11,6 @@ namespace ptero::text {
 namespace {
 
 constexpr uint32_t kNoSymbol = ~uint32_t{0};
-constexpr TokenId kNoToken = ~TokenId{0};
 
 struct Merge {
   uint32_t rank = 0;

@@ -17,6 +17,8 @@
 
 namespace ptero::text {
 
+inline constexpr TokenId kNoToken = ~TokenId{0};  // more than any vocabulary has
+
 class Vocabulary {
  public:
   // Ids may leave holes, but not larger ones than a vocabulary of this size explains.
@@ -34,9 +36,8 @@ class Vocabulary {
   static std::string byte_name(uint8_t byte);
 
  private:
-  static constexpr TokenId kFree = ~TokenId{0};
   struct Slot {
-    TokenId id = kFree;
+    TokenId id = kNoToken;
     uint32_t tag = 0;  // of the hash
   };
   // Where the token is, or the free slot where it belongs.

@@ -11,17 +11,8 @@
 #include "text/utf8.h"
 
 namespace ptero::text {
-namespace {
 
-constexpr size_t kMaxPattern = 64 * 1024;
-constexpr uint32_t kMatchLimit = 10'000'000;  // steps of one search: about half a second
-constexpr uint32_t kHeapLimit = 256 * 1024;   // KiB of one search
-constexpr uint32_t kNestLimit = 100;
-constexpr auto kBaseTime = std::chrono::seconds(2);
-constexpr auto kTimePerByte = std::chrono::microseconds(10);  // ordinary patterns take 0.05
-
-using Clock = std::chrono::steady_clock;
-
+// Not in the namespace below: members of Regex are made of them.
 struct CodeFree {
   void operator()(pcre2_code* p) const { pcre2_code_free(p); }
 };
@@ -35,6 +26,17 @@ struct MatchDataFree {
   void operator()(pcre2_match_data* p) const { pcre2_match_data_free(p); }
 };
 using CodePtr = std::unique_ptr<pcre2_code, CodeFree>;
+
+namespace {
+
+constexpr size_t kMaxPattern = 64 * 1024;
+constexpr uint32_t kMatchLimit = 10'000'000;  // steps of one search: about half a second
+constexpr uint32_t kHeapLimit = 256 * 1024;   // KiB of one search
+constexpr uint32_t kNestLimit = 100;
+constexpr auto kBaseTime = std::chrono::seconds(2);
+constexpr auto kTimePerByte = std::chrono::microseconds(10);  // ordinary patterns take 0.05
+
+using Clock = std::chrono::steady_clock;
 
 std::string message_of(int code) {
   PCRE2_UCHAR buffer[256] = {};

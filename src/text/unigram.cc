@@ -11,7 +11,6 @@ namespace {
 
 constexpr double kUnknownPenalty = 10.0;
 constexpr double kBonusLoss = 0.1;
-constexpr TokenId kNoToken = ~TokenId{0};
 
 class Unigram : public Model {
  public:

@@ -24,7 +24,7 @@ void Vocabulary::grow(size_t slots) {
   }
   const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(slots));
   for (const Slot& moved : old) {
-    if (moved.id != kFree) {
+    if (moved.id != kNoToken) {
       slots_[slot(tokens_[moved.id], hash_bytes(tokens_[moved.id]))] = moved;
     }
   }
@@ -35,7 +35,7 @@ size_t Vocabulary::slot(std::string_view token, uint64_t hash) const {
   const auto tag = static_cast<uint32_t>(hash >> 32);
   for (size_t i = static_cast<size_t>(hash) & mask;; i = (i + 1) & mask) {
     const Slot& found = slots_[i];
-    if (found.id == kFree || (found.tag == tag && tokens_[found.id] == token)) {
+    if (found.id == kNoToken || (found.tag == tag && tokens_[found.id] == token)) {
       return i;
     }
   }
@@ -59,7 +59,7 @@ Status Vocabulary::add(std::string_view token, TokenId id) {
   }
   const uint64_t hash = hash_bytes(token);
   Slot& found = slots_[slot(token, hash)];
-  count_ += found.id == kFree ? 1 : 0;
+  count_ += found.id == kNoToken ? 1 : 0;
   found = {id, static_cast<uint32_t>(hash >> 32)};
   tokens_[id] = token;
   return ok_status();
@@ -70,7 +70,7 @@ std::optional<TokenId> Vocabulary::id(std::string_view token) const {
     return std::nullopt;
   }
   const Slot& found = slots_[slot(token, hash_bytes(token))];
-  return found.id == kFree ? std::nullopt : std::optional(found.id);
+  return found.id == kNoToken ? std::nullopt : std::optional(found.id);
 }
 
 std::string Vocabulary::byte_name(uint8_t byte) {
