@@ -66,11 +66,15 @@ function(ptero_join_files target)
 endfunction()
 
 # Tests of a folder may use the same names, so their files are never joined. What they test is
-# optimised as ever, they themselves less (docs/decisions/074).
+# optimised as ever, they themselves less or, instrumented, not at all (docs/decisions/074).
 function(ptero_test_options name)
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   if(NOT MSVC)
-    target_compile_options(${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
+    set(level -O1)
+    if(PTERO_SANITIZE)
+      set(level -O0)
+    endif()
+    target_compile_options(${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:${level}>)
   endif()
 endfunction()
 
