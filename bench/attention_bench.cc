@@ -4,18 +4,16 @@
 // runs, and the least time that the process spent on it on all cores.
 // Usage: attention_bench [QxKxDxCAPACITYxPOSITIONxROWS ...], heads of q, heads of k, elements of a
 // head, with PTERO_ADAPTER to choose an adapter.
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <ctime>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "common/bench.h"
 #include "gpu/device.h"
 #include "gpu/native/wait.h"
 #include "graph/model.h"
@@ -26,7 +24,6 @@
 namespace {
 
 using namespace ptero;
-using Clock = std::chrono::steady_clock;
 
 struct Case {
   std::array<uint32_t, 6> numbers = {};
@@ -85,13 +82,10 @@ pte::Graph make_graph(const Case& test, uint32_t layers) {
   return graph;
 }
 
-struct Times {
-  double wall = 0;  // microseconds of a run: the median
-  double processor = 0;
-};
-
-Result<Times> time_runs(gpu::Device& device, const Case& test, const char* route, uint32_t layers) {
+Result<bench::Times> time_route(gpu::Device& device, const Case& test, const char* route,
+                                uint32_t layers) {
   constexpr int kRuns = 11;
+  constexpr std::chrono::milliseconds kWarmUp{200};
   graph::PlanOptions options;
   options.sdpa_route = route;
   PTERO_ASSIGN_OR_RETURN(const auto model,
@@ -108,33 +102,22 @@ Result<Times> time_runs(gpu::Device& device, const Case& test, const char* route
       {{kv_shape, 0}, std::as_bytes(kv)},
       {{{}, test.position()}, {}},
   };
-  std::vector<double> walls;
-  std::vector<double> processors;
-  // A GPU that has been idle takes some time to reach its clock.
-  const auto first = Clock::now();
-  while (Clock::now() - first < std::chrono::milliseconds(200)) {
-    PTERO_ASSIGN_OR_RETURN(const auto outputs, gpu::wait_for(session->run(inputs)));
-  }
-  for (int i = 0; i < kRuns; ++i) {
-    const auto start = Clock::now();
-    const std::clock_t processor_start = std::clock();
-    PTERO_ASSIGN_OR_RETURN(const auto outputs, gpu::wait_for(session->run(inputs)));
-    const std::chrono::duration<double, std::micro> wall = Clock::now() - start;
-    walls.push_back(wall.count());
-    processors.push_back(1e6 * static_cast<double>(std::clock() - processor_start) /
-                         CLOCKS_PER_SEC);
-  }
-  std::nth_element(walls.begin(), walls.begin() + kRuns / 2, walls.end());
-  return Times{walls[kRuns / 2], *std::min_element(processors.begin(), processors.end())};
+  return bench::time_runs(
+      kRuns,
+      [&]() -> Status {
+        PTERO_RETURN_IF_ERROR(gpu::wait_for(session->run(inputs)));
+        return ok_status();
+      },
+      kWarmUp);
 }
 
-Status bench(gpu::Device& device, const Case& test) {
+Status measure(gpu::Device& device, const Case& test) {
   constexpr uint32_t kLayers = 16;
   constexpr const char* kNames[] = {"auto", "rows", "split", "tiles", "matrix", "materialized"};
   const double keys = test.position() + test.rows();
   for (const char* route : kNames) {
-    PTERO_ASSIGN_OR_RETURN(const Times one, time_runs(device, test, route, 1));
-    PTERO_ASSIGN_OR_RETURN(const Times many, time_runs(device, test, route, 1 + kLayers));
+    PTERO_ASSIGN_OR_RETURN(const bench::Times one, time_route(device, test, route, 1));
+    PTERO_ASSIGN_OR_RETURN(const bench::Times many, time_route(device, test, route, 1 + kLayers));
     const double wall = (many.wall - one.wall) / kLayers;
     const double bytes = 2 * keys * test.kv_heads() * test.dim() * 4;
     const double products = 4.0 * (test.position() + 0.5 * (test.rows() + 1)) * test.rows() *
@@ -154,19 +137,14 @@ Status run(std::vector<std::string> arguments) {
     arguments = {"9x3x64x512x255x1", "9x3x64x512x0x127", "32x8x64x2048x511x1",
                  "32x8x64x2048x0x512"};
   }
-  const char* wanted = std::getenv("PTERO_ADAPTER");
-  PTERO_ASSIGN_OR_RETURN(const gpu::Instance instance, gpu::Instance::create());
-  PTERO_ASSIGN_OR_RETURN(const auto adapters, gpu::list_adapters(instance));
-  PTERO_ASSIGN_OR_RETURN(const gpu::Adapter adapter,
-                         gpu::choose_adapter(adapters, wanted != nullptr ? wanted : ""));
-  PTERO_ASSIGN_OR_RETURN(gpu::Device device,
-                         gpu::wait_for(gpu::Device::open(adapter, {.robustness = false})));
-  fmt::print("Attention over KV caches on {} ({})\n\n", adapter.info().name, adapter.info().driver);
+  PTERO_ASSIGN_OR_RETURN(gpu::Device device, bench::open_device({.robustness = false}));
+  fmt::print("Attention over KV caches on {} ({})\n\n", device.adapter().name,
+             device.adapter().driver);
   fmt::print("| {:<30} | {:<12} | {:>9} | {:>9} | {:>7} | {:>8} |\n", "q x k x elements, rows at",
              "route", "us", "CPU us", "GB/s", "GFLOP/s");
   for (const std::string& argument : arguments) {
     PTERO_ASSIGN_OR_RETURN(const Case test, parse_case(argument));
-    PTERO_RETURN_IF_ERROR(bench(device, test));
+    PTERO_RETURN_IF_ERROR(measure(device, test));
   }
   return ok_status();
 }
@@ -174,10 +152,5 @@ Status run(std::vector<std::string> arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Status status = run({argv + 1, argv + argc});
-  if (!status.ok()) {
-    fmt::print(stderr, "attention_bench: {}\n", status.error().to_string());
-    return error_code_info(status.error().code()).exit_status;
-  }
-  return 0;
+  return bench::finish("attention_bench", run({argv + 1, argv + argc}));
 }

@@ -5,11 +5,9 @@
 // the time of the process on all cores says more than the clock.
 // Usage: generation_bench [MODEL.pte [TOKENS [ROUNDS]]], without a model random weights in the
 // shape of smollm2-135m; PTERO_ADAPTER chooses an adapter.
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "base/byte_source.h"
+#include "common/bench.h"
 #include "convert/convert.h"
 #include "gpu/device.h"
 #include "gpu/native/wait.h"
@@ -29,37 +28,9 @@
 namespace {
 
 using namespace ptero;
-using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::minutes kTimeout{10};
 constexpr uint32_t kPrompt = 16;
-
-// Seconds a token, by the clock and of the process on all cores.
-struct Times {
-  double wall = 0;
-  double cpu = 0;
-};
-
-class Watch {
- public:
-  Times stop(uint32_t tokens) const {
-    return {std::chrono::duration<double>(Clock::now() - start_).count() / tokens,
-            static_cast<double>(std::clock() - cpu_) / CLOCKS_PER_SEC / tokens};
-  }
-
- private:
-  Clock::time_point start_ = Clock::now();
-  std::clock_t cpu_ = std::clock();
-};
-
-Result<gpu::Device> open_device() {
-  const char* wanted = std::getenv("PTERO_ADAPTER");
-  PTERO_ASSIGN_OR_RETURN(const gpu::Instance instance, gpu::Instance::create());
-  PTERO_ASSIGN_OR_RETURN(const auto adapters, gpu::list_adapters(instance));
-  PTERO_ASSIGN_OR_RETURN(const gpu::Adapter adapter,
-                         gpu::choose_adapter(adapters, wanted != nullptr ? wanted : ""));
-  return gpu::wait_for(gpu::Device::open(adapter, {}));
-}
 
 Result<std::shared_ptr<const llm::Model>> load(gpu::Device device, const std::string& path) {
   struct Files {
@@ -92,31 +63,31 @@ std::vector<uint32_t> prompt() {
 }
 
 // The first token comes with the prompt; `tokens` more are counted.
-Result<Times> generate(llm::Session& session, uint32_t tokens) {
+Result<bench::Times> generate(llm::Session& session, uint32_t tokens) {
   PTERO_RETURN_IF_ERROR(session.rewind(0));
   llm::GenerationOptions options;
   options.sampling.temperature = 0;
   options.ignore_end = true;
   options.max_tokens = tokens + 1;
-  Watch watch;
+  bench::Watch watch;
   uint32_t seen = 0;
   options.on_token = [&](const llm::TokenEvent&) {
     if (seen++ == 0) {
-      watch = Watch();
+      watch = bench::Watch();
     }
     return true;
   };
   PTERO_ASSIGN_OR_RETURN(const auto generation,
                          llm::Generation::start(session, prompt(), std::move(options)));
   PTERO_RETURN_IF_ERROR(gpu::wait_for(*generation, kTimeout));
-  return watch.stop(tokens);
+  return watch.stop() / tokens;
 }
 
 // The same positions, with one token over and over.
-Result<Times> bare_steps(llm::Session& session, uint32_t tokens) {
+Result<bench::Times> bare_steps(llm::Session& session, uint32_t tokens) {
   gpu::Device device = session.model()->device();
   PTERO_RETURN_IF_ERROR(gpu::wait_for(device.finished(), kTimeout));
-  const Watch watch;
+  const bench::Watch watch;
   for (uint32_t i = 0; i < tokens; ++i) {
     graph::HostTensor token = graph::make_host_tensor(pte::ScalarType::int64, {1, 1});
     graph::elements<int64_t>(token)[0] = 5;
@@ -129,16 +100,11 @@ Result<Times> bare_steps(llm::Session& session, uint32_t tokens) {
     PTERO_RETURN_IF_ERROR(gpu::wait_for(*running, kTimeout));
   }
   PTERO_RETURN_IF_ERROR(gpu::wait_for(device.finished(), kTimeout));
-  return watch.stop(tokens);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  return watch.stop() / tokens;
 }
 
 Status measure(const std::string& path, uint32_t tokens, uint32_t rounds) {
-  PTERO_ASSIGN_OR_RETURN(gpu::Device device, open_device());
+  PTERO_ASSIGN_OR_RETURN(gpu::Device device, bench::open_device());
   fmt::print("adapter: {}, {}\n", device.adapter().name, device.adapter().driver);
   PTERO_ASSIGN_OR_RETURN(const auto model, load(device, path));
   PTERO_REJECT_IF(kPrompt + tokens + 1 > model->metadata().max_context, invalid_argument,
@@ -151,26 +117,26 @@ Status measure(const std::string& path, uint32_t tokens, uint32_t rounds) {
   std::vector<double> cpu[2];
   std::vector<double> ratios[2];
   for (uint32_t round = 0; round <= rounds; ++round) {
-    PTERO_ASSIGN_OR_RETURN(const Times whole, generate(*session, tokens));
-    PTERO_ASSIGN_OR_RETURN(const Times bare, bare_steps(*session, tokens));
+    PTERO_ASSIGN_OR_RETURN(const bench::Times whole, generate(*session, tokens));
+    PTERO_ASSIGN_OR_RETURN(const bench::Times bare, bare_steps(*session, tokens));
     if (round == 0) {
       continue;  // compiles
     }
     wall[0].push_back(bare.wall);
     wall[1].push_back(whole.wall);
-    cpu[0].push_back(bare.cpu);
-    cpu[1].push_back(whole.cpu);
+    cpu[0].push_back(bare.processor);
+    cpu[1].push_back(whole.processor);
     ratios[0].push_back(whole.wall / bare.wall);
-    ratios[1].push_back(whole.cpu / bare.cpu);
+    ratios[1].push_back(whole.processor / bare.processor);
   }
   fmt::print("{} tokens, medians of {} rounds, milliseconds a token\n", tokens, rounds);
   fmt::print("  {:<24} {:>10} {:>16}\n", "", "clock", "on all cores");
-  fmt::print("  {:<24} {:>10.4f} {:>16.4f}\n", "bare steps", 1e3 * median(wall[0]),
-             1e3 * median(cpu[0]));
-  fmt::print("  {:<24} {:>10.4f} {:>16.4f}\n", "generation", 1e3 * median(wall[1]),
-             1e3 * median(cpu[1]));
-  fmt::print("  {:<24} {:>9.2f}% {:>15.2f}%\n", "the runtime adds", 100 * (median(ratios[0]) - 1),
-             100 * (median(ratios[1]) - 1));
+  fmt::print("  {:<24} {:>10.4f} {:>16.4f}\n", "bare steps", 1e-3 * bench::median(wall[0]),
+             1e-3 * bench::median(cpu[0]));
+  fmt::print("  {:<24} {:>10.4f} {:>16.4f}\n", "generation", 1e-3 * bench::median(wall[1]),
+             1e-3 * bench::median(cpu[1]));
+  fmt::print("  {:<24} {:>9.2f}% {:>15.2f}%\n", "the runtime adds",
+             100 * (bench::median(ratios[0]) - 1), 100 * (bench::median(ratios[1]) - 1));
   return ok_status();
 }
 
@@ -184,10 +150,6 @@ int main(int argc, char** argv) {
     std::puts("usage: generation_bench [MODEL.pte [TOKENS [ROUNDS]]]");
     return 2;
   }
-  const Status status = measure(path, static_cast<uint32_t>(tokens), static_cast<uint32_t>(rounds));
-  if (!status.ok()) {
-    fmt::print("{}\n", status.error().to_string());
-    return error_code_info(status.error().code()).exit_status;
-  }
-  return 0;
+  return bench::finish("generation_bench",
+                       measure(path, static_cast<uint32_t>(tokens), static_cast<uint32_t>(rounds)));
 }

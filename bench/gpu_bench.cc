@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the GPU layer costs on this machine: recording, submitting, dispatching, waiting, copying,
-// compiling. Medians of several runs. Usage: gpu_bench [adapter]
-#include <algorithm>
+// compiling. Medians of several runs. PTERO_ADAPTER chooses an adapter.
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "common/bench.h"
 #include "gpu/device.h"
 #include "gpu/native/wait.h"
 #include "gpu/selfcheck/check_chain.wgsl.h"
@@ -34,8 +34,7 @@ Result<double> median(int runs, Body&& body) {
       times.push_back(time);
     }
   }
-  std::nth_element(times.begin(), times.begin() + runs / 2, times.end());
-  return times[static_cast<size_t>(runs / 2)];
+  return bench::median(std::move(times));
 }
 
 void row(std::string_view what, double value, std::string_view unit) {
@@ -177,10 +176,8 @@ Status bench_compiling(gpu::Device& device) {
   return ok_status();
 }
 
-Status run(std::string_view wanted) {
-  PTERO_ASSIGN_OR_RETURN(const gpu::Instance instance, gpu::Instance::create());
-  PTERO_ASSIGN_OR_RETURN(const auto adapters, gpu::list_adapters(instance));
-  PTERO_ASSIGN_OR_RETURN(const gpu::Adapter adapter, gpu::choose_adapter(adapters, wanted));
+Status run() {
+  PTERO_ASSIGN_OR_RETURN(const gpu::Adapter adapter, bench::find_adapter());
   PTERO_ASSIGN_OR_RETURN(gpu::Device device, gpu::wait_for(gpu::Device::open(adapter, {})));
   fmt::print("GPU layer on {} ({}), {}; medians\n\n", adapter.info().name, adapter.info().driver,
              gpu::Instance::implementation_version());
@@ -198,12 +195,6 @@ Status run(std::string_view wanted) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const char* chosen = std::getenv("PTERO_ADAPTER");
-  const Status status = run(argc > 1 ? argv[1] : chosen != nullptr ? chosen : "");
-  if (!status.ok()) {
-    fmt::print(stderr, "gpu_bench: {}\n", status.error().to_string());
-    return error_code_info(status.error().code()).exit_status;
-  }
-  return 0;
+int main() {
+  return bench::finish("gpu_bench", run());
 }

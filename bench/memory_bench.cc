@@ -7,7 +7,6 @@
 // choose an adapter. The first set is what the others are compared with; "-" is the defaults.
 // Without a model: the attention of the 16 layers of Llama 3.2 1B with contexts of 2048 and 8192.
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/byte_source.h"
+#include "common/bench.h"
 #include "gpu/device.h"
 #include "gpu/native/wait.h"
 #include "graph/model.h"
@@ -107,12 +107,7 @@ Result<pte::Graph> find_graph(const std::string& model) {
 }
 
 Result<Figures> measure(const std::string& model, const graph::PlanOptions& options) {
-  const char* wanted = std::getenv("PTERO_ADAPTER");
-  PTERO_ASSIGN_OR_RETURN(const gpu::Instance instance, gpu::Instance::create());
-  PTERO_ASSIGN_OR_RETURN(const auto adapters, gpu::list_adapters(instance));
-  PTERO_ASSIGN_OR_RETURN(const gpu::Adapter adapter,
-                         gpu::choose_adapter(adapters, wanted != nullptr ? wanted : ""));
-  PTERO_ASSIGN_OR_RETURN(gpu::Device device, gpu::wait_for(gpu::Device::open(adapter, {})));
+  PTERO_ASSIGN_OR_RETURN(gpu::Device device, bench::open_device());
   PTERO_ASSIGN_OR_RETURN(pte::Graph graph, find_graph(model));
   PTERO_ASSIGN_OR_RETURN(const uint64_t before, process_bytes());
   PTERO_ASSIGN_OR_RETURN(const auto loaded, gpu::wait_for(graph::GraphModel::load(
@@ -170,7 +165,7 @@ Result<graph::PlanOptions> parse(std::string_view set) {
   return options;
 }
 
-Status bench(const std::string& model, const std::vector<std::string>& sets) {
+Status compare(const std::string& model, const std::vector<std::string>& sets) {
   fmt::print("| {:<43} | {:>9} | {:>9} | {:>9} | {:>9} | {:>9} | {:>8} | {:>8} |\n",
              "MiB of " + model.substr(model.find_last_of('/') + 1), "cache", "scratch", "planned",
              "allocated", "process", "planned-", "process-");
@@ -205,7 +200,7 @@ Status run(const std::vector<std::string>& arguments) {
                           ? std::vector<std::string>{"attention 2048", "attention 8192"}
                           : std::vector<std::string>{arguments.front()};
   for (const std::string& model : models) {
-    PTERO_RETURN_IF_ERROR(bench(model, sets));
+    PTERO_RETURN_IF_ERROR(compare(model, sets));
   }
   return ok_status();
 }
@@ -213,10 +208,5 @@ Status run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Status status = run({argv + 1, argv + argc});
-  if (!status.ok()) {
-    fmt::print(stderr, "memory_bench: {}\n", status.error().to_string());
-    return error_code_info(status.error().code()).exit_status;
-  }
-  return 0;
+  return bench::finish("memory_bench", run({argv + 1, argv + argc}));
 }

@@ -5,16 +5,14 @@
 // Usage: norm_bench [ROWSxWIDTH ...], with PTERO_ADAPTER to choose an adapter.
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <ctime>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/checked.h"
+#include "common/bench.h"
 #include "gpu/device.h"
 #include "gpu/native/wait.h"
 #include "gpu/step.h"
@@ -26,7 +24,6 @@
 namespace {
 
 using namespace ptero;
-using Clock = std::chrono::steady_clock;
 
 struct Shape {
   uint32_t rows = 0;
@@ -45,13 +42,8 @@ Result<Shape> parse_shape(std::string_view text) {
   return shape;
 }
 
-struct Times {
-  double wall = 0;  // microseconds
-  double processor = 0;
-};
-
-Result<Times> measure(gpu::Device& device, const Shape& shape, const ops::Variant& variant,
-                      const ops::RowSplit& split) {
+Result<bench::Times> measure(gpu::Device& device, const Shape& shape, const ops::Variant& variant,
+                             const ops::RowSplit& split) {
   constexpr int kRepeats = 200;
   constexpr int kRuns = 9;
   const uint64_t bytes = uint64_t{shape.rows} * shape.width * *pte::element_size(variant.element);
@@ -75,25 +67,14 @@ Result<Times> measure(gpu::Device& device, const Shape& shape, const ops::Varian
     PTERO_RETURN_IF_ERROR(
         step.dispatch(kernels[0], i % 2 == 0 ? there : again, params, split.grid));
   }
-  std::vector<double> walls;
-  std::vector<double> processors;
-  for (int i = -2; i < kRuns; ++i) {
-    const auto start = Clock::now();
-    const std::clock_t processor_start = std::clock();
-    PTERO_RETURN_IF_ERROR(device.submit(step));
-    PTERO_RETURN_IF_ERROR(gpu::wait_for(device.finished()));
-    const std::chrono::duration<double, std::micro> wall = Clock::now() - start;
-    if (i >= 0) {
-      walls.push_back(wall.count() / kRepeats);
-      processors.push_back(1e6 * static_cast<double>(std::clock() - processor_start) /
-                           CLOCKS_PER_SEC / kRepeats);
-    }
-  }
-  std::nth_element(walls.begin(), walls.begin() + kRuns / 2, walls.end());
-  return Times{walls[kRuns / 2], *std::min_element(processors.begin(), processors.end())};
+  PTERO_ASSIGN_OR_RETURN(const bench::Times times, bench::time_runs(kRuns, [&]() -> Status {
+                           PTERO_RETURN_IF_ERROR(device.submit(step));
+                           return gpu::wait_for(device.finished());
+                         }));
+  return times / kRepeats;
 }
 
-Status bench(gpu::Device& device, const Shape& shape) {
+Status measure_all(gpu::Device& device, const Shape& shape) {
   const graph::DeviceFacts facts = graph::device_facts(device);
   for (const ops::Variant& variant : ops::variants()) {
     PTERO_ASSIGN_OR_RETURN(const ops::VariantText text, ops::make_variant(variant));
@@ -112,7 +93,7 @@ Status bench(gpu::Device& device, const Shape& shape) {
         if (!fits || !grid) {
           continue;
         }
-        PTERO_ASSIGN_OR_RETURN(const Times times,
+        PTERO_ASSIGN_OR_RETURN(const bench::Times times,
                                measure(device, shape, variant, {wg_size, lanes, *grid}));
         const bool is_chosen = chosen.wg_size == wg_size && chosen.lanes == lanes;
         fmt::print("| {:>5} x {:>5} | {:<15} | {:>3} | {:>3}{} | {:>8.2f} | {:>8.2f} |\n",
@@ -129,19 +110,13 @@ Status run(std::vector<std::string> arguments) {
   if (arguments.empty()) {
     arguments = {"1x576", "1x2048", "127x576", "512x2048"};
   }
-  const char* wanted = std::getenv("PTERO_ADAPTER");
-  PTERO_ASSIGN_OR_RETURN(const gpu::Instance instance, gpu::Instance::create());
-  PTERO_ASSIGN_OR_RETURN(const auto adapters, gpu::list_adapters(instance));
-  PTERO_ASSIGN_OR_RETURN(const gpu::Adapter adapter,
-                         gpu::choose_adapter(adapters, wanted != nullptr ? wanted : ""));
-  PTERO_ASSIGN_OR_RETURN(gpu::Device device,
-                         gpu::wait_for(gpu::Device::open(adapter, {.robustness = false})));
-  fmt::print("rms_norm on {} ({})\n\n", adapter.info().name, adapter.info().driver);
+  PTERO_ASSIGN_OR_RETURN(gpu::Device device, bench::open_device({.robustness = false}));
+  fmt::print("rms_norm on {} ({})\n\n", device.adapter().name, device.adapter().driver);
   fmt::print("| {:<13} | {:<15} | {:>3} | {:>4} | {:>8} | {:>8} |\n", "rows x width", "variant",
              "wg", "row", "us", "CPU us");
   for (const std::string& argument : arguments) {
     PTERO_ASSIGN_OR_RETURN(const Shape shape, parse_shape(argument));
-    PTERO_RETURN_IF_ERROR(bench(device, shape));
+    PTERO_RETURN_IF_ERROR(measure_all(device, shape));
   }
   return ok_status();
 }
@@ -149,10 +124,5 @@ Status run(std::vector<std::string> arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Status status = run({argv + 1, argv + argc});
-  if (!status.ok()) {
-    fmt::print(stderr, "norm_bench: {}\n", status.error().to_string());
-    return error_code_info(status.error().code()).exit_status;
-  }
-  return 0;
+  return bench::finish("norm_bench", run({argv + 1, argv + argc}));
 }

@@ -8,15 +8,13 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <ctime>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "common/bench.h"
 #include "gpu/device.h"
 #include "gpu/native/wait.h"
 #include "gpu/step.h"
@@ -29,7 +27,6 @@
 namespace {
 
 using namespace ptero;
-using Clock = std::chrono::steady_clock;
 
 struct Shape {
   uint32_t m = 1;
@@ -123,30 +120,18 @@ Result<Job> record(gpu::Device& device, const Shape& shape, const graph::PlanOpt
   return job;
 }
 
-Status bench(gpu::Device& device, const Shape& shape, const graph::PlanOptions& options) {
+Status measure(gpu::Device& device, const Shape& shape, const graph::PlanOptions& options) {
   constexpr int kRuns = 7;
   const bool software = device.adapter().is_software();
   // Enough of them that what a submit costs does not count.
   const double work = shape.weights() * shape.m;
   const int repeats = static_cast<int>(std::clamp((software ? 7.5e7 : 3e11) / work, 4.0, 200.0));
   PTERO_ASSIGN_OR_RETURN(const Job job, record(device, shape, options, repeats));
-  std::vector<double> times;
-  std::vector<double> processor_times;
-  for (int i = -2; i < kRuns; ++i) {
-    const auto start = Clock::now();
-    const std::clock_t processor_start = std::clock();
-    PTERO_RETURN_IF_ERROR(device.submit(job.step));
-    PTERO_RETURN_IF_ERROR(gpu::wait_for(device.finished()));
-    const std::chrono::duration<double, std::micro> time = Clock::now() - start;
-    if (i >= 0) {
-      times.push_back(time.count() / repeats);
-      processor_times.push_back(1e6 * static_cast<double>(std::clock() - processor_start) /
-                                CLOCKS_PER_SEC / repeats);
-    }
-  }
-  std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());
-  const double time = times[kRuns / 2];
-  const double processor = *std::min_element(processor_times.begin(), processor_times.end());
+  PTERO_ASSIGN_OR_RETURN(const bench::Times all, bench::time_runs(kRuns, [&]() -> Status {
+                           PTERO_RETURN_IF_ERROR(device.submit(job.step));
+                           return gpu::wait_for(device.finished());
+                         }));
+  const auto [time, processor] = all / repeats;
   const double bytes = shape.weights() * (0.5 + 4.0 / shape.group);
   fmt::print(
       "| {:>4} x {:>6} x {:>5} : {:>4} | {:<19} | {:>9.1f} | {:>9.1f} | {:>8.2f} | {:>7.1f} | "
@@ -190,22 +175,16 @@ Status run(std::vector<std::string> arguments) {
     arguments = {"1x1536x576",  "1x576x1536",  "1x49152x576", "127x1536x576", "127x576x1536",
                  "1x2048x2048", "1x8192x2048", "1x2048x8192", "32x2048x2048"};
   }
-  const char* wanted = std::getenv("PTERO_ADAPTER");
-  PTERO_ASSIGN_OR_RETURN(const gpu::Instance instance, gpu::Instance::create());
-  PTERO_ASSIGN_OR_RETURN(const auto adapters, gpu::list_adapters(instance));
-  PTERO_ASSIGN_OR_RETURN(const gpu::Adapter adapter,
-                         gpu::choose_adapter(adapters, wanted != nullptr ? wanted : ""));
-  PTERO_ASSIGN_OR_RETURN(gpu::Device device,
-                         gpu::wait_for(gpu::Device::open(adapter, {.robustness = robustness})));
-  fmt::print("4-bit linear layers on {} ({}), bounds checks {}\n\n", adapter.info().name,
-             adapter.info().driver, robustness ? "on" : "off");
+  PTERO_ASSIGN_OR_RETURN(gpu::Device device, bench::open_device({.robustness = robustness}));
+  fmt::print("4-bit linear layers on {} ({}), bounds checks {}\n\n", device.adapter().name,
+             device.adapter().driver, robustness ? "on" : "off");
   fmt::print("| {:<27} | {:<19} | {:>9} | {:>9} | {:>8} | {:>7} | {:>8} |\n", "M x N x K : group",
              "kernel", "us", "CPU us", "G weight/s", "GB/s", "GFLOP/s");
   for (const std::string& argument : arguments) {
     PTERO_ASSIGN_OR_RETURN(const Shape shape, parse_shape(argument));
     const auto wanted_kernels = every ? each_kernel(options) : std::vector{options};
     for (const graph::PlanOptions& kernel : wanted_kernels) {
-      PTERO_RETURN_IF_ERROR(bench(device, shape, kernel));
+      PTERO_RETURN_IF_ERROR(measure(device, shape, kernel));
     }
   }
   return ok_status();
@@ -214,10 +193,5 @@ Status run(std::vector<std::string> arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Status status = run({argv + 1, argv + argc});
-  if (!status.ok()) {
-    fmt::print(stderr, "q4_linear_bench: {}\n", status.error().to_string());
-    return error_code_info(status.error().code()).exit_status;
-  }
-  return 0;
+  return bench::finish("q4_linear_bench", run({argv + 1, argv + argc}));
 }
