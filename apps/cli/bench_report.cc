@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/units.h"
 #include "cli/memory.h"
 
 namespace ptero::cli {
@@ -36,10 +37,6 @@ double deviation(const std::vector<double>& values) {
 double wall_seconds(const BenchRow& row) {
   const double rate = mean(row.rates);
   return rate > 0 ? 1 / rate : 0;
-}
-
-double mebibytes(uint64_t bytes) {
-  return static_cast<double>(bytes) / (1 << 20);
 }
 
 void print_markdown(const BenchReport& report) {

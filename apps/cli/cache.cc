@@ -6,6 +6,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/gguf_model.h"
 
@@ -13,7 +14,7 @@ namespace ptero::cli {
 namespace {
 
 std::string in_mebibytes(uint64_t bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+  return fmt::format("{:.1f} MiB", mebibytes(bytes));
 }
 
 Result<convert::ProgramCache> cache_of(const CacheFlags& flags) {

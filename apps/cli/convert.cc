@@ -13,6 +13,7 @@
 
 #include "base/composed_source.h"
 #include "base/file_output.h"
+#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/evaluate.h"
 #include "cli/gguf_model.h"
@@ -72,8 +73,7 @@ class Progress {
     const uint64_t tenth = offset / (size_ / 10 + 1);
     if (tenth > shown_ && size_ >= kLarge) {
       shown_ = tenth;
-      fmt::print(stderr, "{} % of {:.1f} MiB\n", 10 * tenth,
-                 static_cast<double>(size_) / (1 << 20));
+      fmt::print(stderr, "{} % of {:.1f} MiB\n", 10 * tenth, mebibytes(size_));
     }
   }
 
@@ -129,7 +129,7 @@ void print_summary(const ConvertReport& report, const std::string& output, uint6
              report.weights.size() - exact);
   fmt::print("  tokenizer: {}, chat template: {}\n", report.tokenizer ? "yes" : "no",
              report.chat_template ? "yes" : "no");
-  fmt::print("  {:.1f} MiB in {:.1f} s\n", static_cast<double>(bytes) / (1 << 20), seconds);
+  fmt::print("  {:.1f} MiB in {:.1f} s\n", mebibytes(bytes), seconds);
 }
 
 // Against the same conversion with f32 weights, or f16 where the device has no room for these.

@@ -3,12 +3,10 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
+
 namespace ptero::cli {
 namespace {
-
-double mib(uint64_t bytes) {
-  return static_cast<double>(bytes) / (1 << 20);
-}
 
 std::string_view kind_name(size_t kind) {
   return gpu::memory_kind_name(static_cast<gpu::MemoryKind>(kind));
@@ -21,8 +19,8 @@ std::string memory_table(const graph::MemoryReport& report) {
       fmt::format("{:<16}{:>12}{:>12}{:>12}\n", "device MiB", "planned", "allocated", "at most");
   const auto line = [&](std::string_view name, uint64_t planned, uint64_t allocated,
                         uint64_t peak) {
-    text += fmt::format("  {:<14}{:>12.2f}{:>12.2f}{:>12.2f}\n", name, mib(planned), mib(allocated),
-                        mib(peak));
+    text += fmt::format("  {:<14}{:>12.2f}{:>12.2f}{:>12.2f}\n", name, mebibytes(planned),
+                        mebibytes(allocated), mebibytes(peak));
   };
   for (size_t kind = 0; kind < gpu::kMemoryKindCount; ++kind) {
     line(kind_name(kind), report.planned[kind], report.allocated[kind], report.peak[kind]);
@@ -34,9 +32,9 @@ std::string memory_table(const graph::MemoryReport& report) {
 std::string planned_table(const graph::BytesByKind& planned) {
   std::string text = fmt::format("{:<16}{:>12}\n", "device MiB", "planned");
   for (size_t kind = 0; kind < gpu::kMemoryKindCount; ++kind) {
-    text += fmt::format("  {:<14}{:>12.2f}\n", kind_name(kind), mib(planned[kind]));
+    text += fmt::format("  {:<14}{:>12.2f}\n", kind_name(kind), mebibytes(planned[kind]));
   }
-  return text + fmt::format("  {:<14}{:>12.2f}\n", "all", mib(graph::sum(planned)));
+  return text + fmt::format("  {:<14}{:>12.2f}\n", "all", mebibytes(graph::sum(planned)));
 }
 
 nlohmann::ordered_json to_json(const graph::MemoryReport& report) {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/process_memory.h"
+#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/memory.h"
 #include "cli/program_file.h"
@@ -88,8 +89,7 @@ Result<bool> run(const RunFlags& flags) {
              device.adapter().name, times.size(), times.size() == 1 ? "" : "s",
              times[times.size() / 2]);
   fmt::print("memory at most: {:.1f} MiB on the device, {:.1f} MiB of the process\n",
-             static_cast<double>(device.stats().bytes_peak) / (1 << 20),
-             static_cast<double>(peak_host_bytes().value_or(0)) / (1 << 20));
+             mebibytes(device.stats().bytes_peak), mebibytes(peak_host_bytes().value_or(0)));
   if (flags.memory) {
     fmt::print("{}", memory_table(session->memory()));
   }

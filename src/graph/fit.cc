@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/units.h"
+
 namespace ptero::graph {
 namespace {
 
@@ -21,10 +23,6 @@ std::string_view name_of(gpu::MemoryKind kind) {
   return kind == gpu::MemoryKind::weights ? "weights"
          : kind == gpu::MemoryKind::cache ? "a cache"
                                           : "activations";
-}
-
-double mebibytes(uint64_t bytes) {
-  return static_cast<double>(bytes) / (1 << 20);
 }
 
 }  // namespace

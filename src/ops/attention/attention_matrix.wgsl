@@ -51,25 +51,20 @@ fn weights_of(query: Query, key0: u32, quad: u32, base: f32) -> vec4<f16> {
 @diagnostic(off, chromium.subgroup_matrix_uniformity)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u,
         @builtin(local_invocation_index) index: u32) {
-  let count = p.rows * p.group;
-  let blocks = (count + kQueries - 1u) / kQueries;
-  let block = group.x + group.y * groups.x;
-  let head = block / blocks;
+  let block = block_of(group.x + group.y * groups.x, kQueries);
+  let head = block.head;
   if (head >= p.heads) {
     return;
   }
-  let r0 = (blocks - 1u - block % blocks) * kQueries; // the last see most keys: they start first
-  let last = min(r0 + kQueries, count) - 1u;
-  let position0 = position();
-  let keys = Keys(head * p.kv_head, keys_of(position0, query_row(last)));
+  let keys = Keys(head * p.kv_head, block.end);
   let subgroup = index / kLanes;
   let place = Place(subgroup / kSplit, subgroup % kSplit, index % kLanes);
   let row = index / kPer;
-  let r = min(r0 + row, last);
-  let query = Query(row, head, r, keys_of(position0, query_row(r)));
+  let r = query_of(block, row);
+  let query = Query(row, head, r, keys_of_query(block, r));
 
   for (var i = index; i < kQueries * kChunks; i += step()) {
-    let at_q = query_at(head, min(r0 + i / kChunks, last)) + 2u * (i % kChunks);
+    let at_q = query_at(head, query_of(block, i / kChunks)) + 2u * (i % kChunks);
     tile[at(i / kChunks, i % kChunks, kQueries, kWideK)] =
         halves(vec4f(q[at_q]) * p.scale, vec4f(q[at_q + 1u]) * p.scale);
   }
@@ -177,6 +172,6 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   }
   for (var i = 0u; i < kSums; i += 1u) {
     put(i, place, s0, s1, s2, s3, s4, s5, s6, s7);
-    store_rows(i, place, head, r0, count);
+    store_rows(i, place, block);
   }
 }

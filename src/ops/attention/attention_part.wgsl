@@ -56,3 +56,31 @@ fn query_at(head: u32, r: u32) -> u32 {
 fn query_index(head: u32, r: u32) -> u32 {
   return head * p.rows * p.group + r;
 }
+
+// The queries of a workgroup: r0 to last, of one head of k and v. None sees a key from end on.
+struct Block {
+  head: u32, // p.heads or more for a workgroup that the grid has too many
+  r0: u32,
+  last: u32,
+  first: u32, // position of row 0
+  end: u32,
+}
+
+// Workgroup `number` of those that take up to `queries` each. Of a head the last queries come
+// first, since they see the most keys.
+fn block_of(number: u32, queries: u32) -> Block {
+  let count = p.rows * p.group;
+  let blocks = (count + queries - 1u) / queries;
+  let r0 = (blocks - 1u - number % blocks) * queries;
+  let last = min(r0 + queries, count) - 1u;
+  let first = position();
+  return Block(number / blocks, r0, last, first, keys_of(first, query_row(last)));
+}
+
+// Its i-th query; the last one where it has less.
+fn query_of(block: Block, i: u32) -> u32 {
+  return min(block.r0 + i, block.last);
+}
+fn keys_of_query(block: Block, r: u32) -> u32 {
+  return keys_of(block.first, query_row(r));
+}

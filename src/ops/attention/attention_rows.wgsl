@@ -7,18 +7,13 @@ override wg_size: u32 = 8;
 @compute @workgroup_size(wg_size)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u,
         @builtin(local_invocation_index) index: u32) {
-  let queries = p.rows * p.group;
-  let blocks = (queries + wg_size - 1u) / wg_size;
-  let block = group.x + group.y * groups.x;
-  let head = block / blocks;
+  let block = block_of(group.x + group.y * groups.x, wg_size);
+  let head = block.head;
   if (head >= p.heads) {
     return;
   }
-  let r0 = block % blocks * wg_size;
-  let r = min(r0 + index, queries - 1u); // surplus threads repeat the last
-  let first = position();
-  let end = keys_of(first, query_row(min(r0 + wg_size, queries) - 1u));
-  let own_end = keys_of(first, query_row(r));
+  let r = query_of(block, index); // surplus threads repeat the last
+  let own_end = keys_of_query(block, r);
   let q_at = query_at(head, r);
 
   var query: array<vec4f, kDim4>;
@@ -29,9 +24,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   }
   var largest = kLowest;
   var total = 0.0;
-  for (var key = 0u; key < end; key += 4u) {
+  for (var key = 0u; key < block.end; key += 4u) {
     let keys = vec4u(key, key + 1u, key + 2u, key + 3u);
-    let at = head * p.kv_head + min(keys, vec4u(end - 1u)) * p.kv_row;
+    let at = head * p.kv_head + min(keys, vec4u(block.end - 1u)) * p.kv_row;
     var scores = vec4f();
     for (var i = 0u; i < kDim4; i += 1u) {
       let x = query[i];
@@ -53,7 +48,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
                weights.z * vec4f(v[at.z + i]) + weights.w * vec4f(v[at.w + i]);
     }
   }
-  if (r0 + index < queries) {
+  if (block.r0 + index <= block.last) {
     let inverse = select(0.0, 1.0 / total, total > 0.0);
     for (var i = 0u; i < kDim4; i += 1u) {
       y[q_at + i] = vec4<Y>(sum[i] * inverse);

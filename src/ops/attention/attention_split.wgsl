@@ -19,27 +19,22 @@ var<workgroup> totals: array<f32, kGroup>;
 
 @compute @workgroup_size(kGroup)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) index: u32) {
-  let count = p.rows * p.group;
-  let blocks = (count + kRows - 1u) / kRows;
-  let head = group.y / blocks;
+  let block = block_of(group.y, kRows);
+  let head = block.head;
   if (head >= p.heads) {
     return;
   }
-  let r0 = group.y % blocks * kRows;
-  let first = position();
-  let last = min(r0 + kRows, count) - 1u;
-  let end = keys_of(first, query_row(last));
   // Every split of the grid takes as many tiles; those behind the end have nothing to do.
-  let longest = keys_of(first, p.rows - 1u);
+  let longest = keys_of(block.first, p.rows - 1u);
   let each = ((longest + kGroup - 1u) / kGroup + p.splits - 1u) / p.splits * kGroup;
   let begin = group.x * each;
   if (begin >= longest) {
     return;
   }
-  let to = min(begin + each, end);
+  let to = min(begin + each, block.end);
 
   for (var i = index; i < kRows * kDim4; i += kGroup) {
-    queries[i] = vec4f(q[query_at(head, min(r0 + i / kDim4, last)) + i % kDim4]) * p.scale;
+    queries[i] = vec4f(q[query_at(head, query_of(block, i / kDim4)) + i % kDim4]) * p.scale;
   }
   let column = index % kDim4;
   let part = index / kDim4;
@@ -62,8 +57,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) in
       }
     }
     for (var r = 0u; r < kRows; r += 1u) {
-      let query = min(r0 + r, last);
-      let seen = key < min(keys_of(first, query_row(query)), to);
+      let query = query_of(block, r);
+      let seen = key < min(keys_of_query(block, query), to);
       scores[r] = select(kLowest, masked_score(scores[r], head, query, key), seen);
       weights[r * kGroup + index] = scores[r];
     }
@@ -82,7 +77,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) in
       }
       shrink[r] = exp(largest[r] - next);
       largest[r] = next;
-      let seen = key < min(keys_of(first, query_row(min(r0 + r, last))), to);
+      let seen = key < min(keys_of_query(block, query_of(block, r)), to);
       weights[r * kGroup + index] = select(0.0, exp(scores[r] - next), seen);
       total[r] *= shrink[r];
       sum[r] *= shrink[r];
@@ -112,7 +107,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) in
     sums[index] = sum[r];
     totals[index] = total[r];
     workgroupBarrier();
-    if (index < kDim4 && r0 + r <= last) {
+    if (index < kDim4 && block.r0 + r <= block.last) {
       var whole = sums[index];
       var weight = totals[index];
       for (var i = 1u; i < kSums; i += 1u) {
@@ -120,14 +115,15 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) in
         weight += totals[index + i * kDim4];
       }
       if (parts) {
-        let at = (group.x * p.heads * count + query_index(head, r0 + r)) * (kDim4 + 1u);
+        let queries = p.heads * p.rows * p.group;
+        let at = (group.x * queries + query_index(head, block.r0 + r)) * (kDim4 + 1u);
         y[at + index] = vec4<Y>(whole);
         if (index == 0u) {
           y[at + kDim4] = vec4<Y>(vec4f(largest[r], weight, 0.0, 0.0));
         }
       } else {
         let inverse = select(0.0, 1.0 / weight, weight > 0.0);
-        y[query_at(head, r0 + r) + index] = vec4<Y>(whole * inverse);
+        y[query_at(head, block.r0 + r) + index] = vec4<Y>(whole * inverse);
       }
     }
   }

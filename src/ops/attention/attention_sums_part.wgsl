@@ -65,14 +65,15 @@ fn scale_rows(place: Place) {
   workgroupBarrier();
 }
 
-// The same into columns of y; r0 is the first query of the workgroup, of `count` of the head.
-fn store_rows(which: u32, place: Place, head: u32, r0: u32, count: u32) {
+// The same into columns of y, as far as the block has queries.
+fn store_rows(which: u32, place: Place, block: Block) {
   workgroupBarrier();
-  let block = place.part * kSums + which;
+  let column = place.part * kSums + which;
   for (var i = place.lane; i < kMatrix; i += kLanes) {
     let row = place.m * kM + i / kFours;
-    if (r0 + row < count) {
-      y[query_at(head, r0 + row) + block * kFours + i % kFours] = vec4<Y>(
+    let r = block.r0 + row;
+    if (r <= block.last) {
+      y[query_at(block.head, r) + column * kFours + i % kFours] = vec4<Y>(
           bitcast<vec4f>(tile[scores_at(place.m, place.part) + i]) * factors[row]);
     }
   }

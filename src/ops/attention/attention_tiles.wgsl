@@ -34,24 +34,18 @@ fn shared_sum(row: u32) -> vec4f {
 @compute @workgroup_size(kGroup)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u,
         @builtin(local_invocation_index) index: u32) {
-  let count = p.rows * p.group;
-  let blocks = (count + kQueries - 1u) / kQueries;
-  let block = group.x + group.y * groups.x;
-  let head = block / blocks;
+  let block = block_of(group.x + group.y * groups.x, kQueries);
+  let head = block.head;
   if (head >= p.heads) {
     return;
   }
-  let r0 = block % blocks * kQueries;
-  let last = min(r0 + kQueries, count) - 1u;
-  let first = position();
-  let end = keys_of(first, query_row(last));
-  let row = index / kSlice; // queries r0 + row + 8 i
+  let row = index / kSlice; // queries row + 8 i of the block
   let column = index % kSlice; // keys 4 column + j; vec4s column + 8 slice
 
   var sum: array<vec4f, kEach * kSlices>;
   var largest = vec4f(kLowest);
   var total = vec4f();
-  for (var tile = 0u; tile < end; tile += kTile) {
+  for (var tile = 0u; tile < block.end; tile += kTile) {
     var scores = array<vec4f, kEach>(); // see docs/kernels.md
     for (var slice = 0u; slice < kSlices; slice += 1u) {
       workgroupBarrier();
@@ -61,8 +55,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         var a = vec4f();
         var b = vec4f();
         if (d4 < kDim4) {
-          a = vec4f(q[query_at(head, min(r0 + at, last)) + d4]) * p.scale;
-          b = vec4f(k[head * p.kv_head + min(tile + at, end - 1u) * p.kv_row + d4]);
+          a = vec4f(q[query_at(head, query_of(block, at)) + d4]) * p.scale;
+          b = vec4f(k[head * p.kv_head + min(tile + at, block.end - 1u) * p.kv_row + d4]);
         }
         if (at < kQueries) {
           left[at * kStride + i % kSlice] = a;
@@ -85,9 +79,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let keys = tile + 4u * column + vec4u(0u, 1u, 2u, 3u);
     var highest = vec4f();
     for (var i = 0u; i < kEach; i += 1u) {
-      let r = min(r0 + row + i * kSlice, last);
+      let r = query_of(block, row + i * kSlice);
       let x = scores[i];
-      let seen = keys < vec4u(keys_of(first, query_row(r)));
+      let seen = keys < vec4u(keys_of_query(block, r));
       let all = vec4f(masked_score(x.x, head, r, keys.x), masked_score(x.y, head, r, keys.y),
                       masked_score(x.z, head, r, keys.z), masked_score(x.w, head, r, keys.w));
       scores[i] = select(vec4f(kLowest), all, seen);
@@ -100,7 +94,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     largest = next;
     total *= shrink;
     for (var i = 0u; i < kEach; i += 1u) {
-      let seen = keys < vec4u(keys_of(first, query_row(min(r0 + row + i * kSlice, last))));
+      let seen = keys < vec4u(keys_of_query(block, query_of(block, row + i * kSlice)));
       let weights = select(vec4f(), exp(scores[i] - next[i]), seen);
       left[(row + i * kSlice) * kStride + column] = weights;
       total[i] += dot(weights, vec4f(1.0));
@@ -114,7 +108,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         let d4 = slice * kSlice + i % kSlice;
         var b = vec4f();
         if (d4 < kDim4) {
-          b = vec4f(v[head * p.kv_head + min(tile + i / kSlice, end - 1u) * p.kv_row + d4]);
+          b = vec4f(v[head * p.kv_head + min(tile + i / kSlice, block.end - 1u) * p.kv_row + d4]);
         }
         right[i / kSlice * kStride + i % kSlice] = b;
       }
@@ -141,10 +135,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let whole = shared_sum(row);
   let inverse = select(vec4f(), 1.0 / whole, whole > vec4f());
   for (var i = 0u; i < kEach; i += 1u) {
-    let r = r0 + row + i * kSlice;
+    let r = block.r0 + row + i * kSlice;
     for (var slice = 0u; slice < kSlices; slice += 1u) {
       let to = slice * kSlice + column;
-      if (r <= last && to < kDim4) {
+      if (r <= block.last && to < kDim4) {
         y[query_at(head, r) + to] = vec4<Y>(sum[kEach * slice + i] * inverse[i]);
       }
     }
