@@ -17,6 +17,8 @@ list(PREPEND CMAKE_PREFIX_PATH "${PTERO_SYSROOT}/usr")
 if(NOT CMAKE_LIBRARY_ARCHITECTURE)  # not a Debian host: look in lib/<triplet> all the same
   get_filename_component(CMAKE_LIBRARY_ARCHITECTURE "${ptero_sysroot_libs}" NAME)
 endif()
+# Some packages' CMake files name /usr itself.
+include_directories(SYSTEM "${PTERO_SYSROOT}/usr/include")
 # DT_RPATH, not DT_RUNPATH: it also serves libraries that libraries load, such as Vulkan drivers.
 add_link_options(
   "LINKER:--dynamic-linker=${ptero_loader}"
