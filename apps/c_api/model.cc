@@ -50,18 +50,12 @@ class Progress {
 
 template <typename T>
 Result<T> wait_with(std::unique_ptr<gpu::Pending<T>> operation, const Progress& progress) {
-  bool more = progress.report(false);
-  while (more && !operation->done()) {
-    const Status status = gpu::wait(*operation, std::chrono::milliseconds(50));
-    if (!status.ok() && status.error().code() != ErrorCode::timeout) {
-      return status.error();
-    }
-    more = operation->done() || progress.report(false);
-  }
-  PTERO_REJECT_IF(!more, cancelled, "Loading was cancelled.");
+  constexpr std::string_view kCancelled = "Loading was cancelled.";
+  PTERO_RETURN_IF_ERROR(
+      gpu::wait_while(*operation, [&progress] { return progress.report(false); }, kCancelled));
   Result<T> result = operation->take();
   if (result.ok()) {
-    PTERO_REJECT_IF(!progress.report(true), cancelled, "Loading was cancelled.");
+    PTERO_REJECT_IF(!progress.report(true), cancelled, "{}", kCancelled);
   }
   return result;
 }

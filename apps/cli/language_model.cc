@@ -228,15 +228,13 @@ void clear_interrupt() {
 }
 
 Result<llm::GenerationResult> finish_answer(llm::Generation& generation) {
-  while (!generation.done()) {
-    const Status status = gpu::wait(generation, std::chrono::milliseconds(200));
-    if (!status.ok() && status.error().code() != ErrorCode::timeout) {
-      return status.error();
-    }
+  const auto go_on = [&generation] {
     if (interrupted()) {
       generation.cancel();
     }
-  }
+    return true;
+  };
+  PTERO_RETURN_IF_ERROR(gpu::wait_while(generation, go_on, "Interrupted."));
   return generation.take();
 }
 

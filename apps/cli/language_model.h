@@ -61,20 +61,17 @@ bool interrupted();
 void clear_interrupt();
 
 // Waits for as long as it takes, looking for Ctrl-C in between, and calls `meanwhile` each time.
-// Code cancelled after one.
+// Code cancelled after Ctrl-C.
 template <typename T>
 Result<T> wait_interruptibly(gpu::Pending<T>& operation,
                              const std::function<void()>& meanwhile = {}) {
-  while (!operation.done()) {
-    const Status status = gpu::wait(operation, std::chrono::milliseconds(200));
-    if (!status.ok() && status.error().code() != ErrorCode::timeout) {
-      return status.error();
-    }
-    PTERO_REJECT_IF(interrupted() && !operation.done(), cancelled, "Interrupted.");
+  const auto go_on = [&meanwhile] {
     if (meanwhile) {
       meanwhile();
     }
-  }
+    return !interrupted();
+  };
+  PTERO_RETURN_IF_ERROR(gpu::wait_while(operation, go_on, "Interrupted."));
   return operation.take();
 }
 

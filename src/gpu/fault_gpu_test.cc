@@ -75,6 +75,24 @@ TEST_CASE("wait: a pipeline that is never ready is a timeout, and the device goe
   check_workload(device);  // other kernels, one of them from the same call
 }
 
+TEST_CASE("wait: for as long as the caller goes on") {
+  const auto faults = std::make_shared<FaultPlan>();
+  Device device = open_with(faults);
+  const Buffer buffer = upload(device, "values", std::vector<uint32_t>{1, 2, 3});
+  faults->add(FaultPoint::map, 1, FaultKind::hang);
+  const auto hanging = started(device.read(buffer, 0, 12));
+  int asked = 0;
+  const auto twice = [&asked] { return ++asked < 3; };
+  expect_error(wait_while(*hanging, twice, "Stopped."), ErrorCode::cancelled, {"Stopped."});
+  CHECK(asked == 3);
+  CHECK_FALSE(hanging->done());
+
+  const auto reading = started(device.read(buffer, 0, 12));
+  CHECK(wait_while(*reading, [] { return true; }, "Stopped.").ok());
+  CHECK(reading->done());
+  CHECK(wait_while(*reading, [] { return false; }, "Stopped.").ok());  // nothing to stop
+}
+
 TEST_CASE("wait: sleeps only on what is still to come") {
   Device device = open_device();
   const auto preparing = device.prepare({{&kCheckRmsNorm}, {&kCheckAdd}});

@@ -50,4 +50,16 @@ Status wait(Operation& operation, std::chrono::milliseconds timeout) {
   return ok_status();
 }
 
+Status wait_while(Operation& operation, const std::function<bool()>& go_on,
+                  std::string_view sentence) {
+  while (!operation.done()) {
+    PTERO_REJECT_IF(!go_on(), cancelled, "{}", sentence);
+    const Status status = wait(operation, std::chrono::milliseconds(50));
+    if (!status.ok() && status.error().code() != ErrorCode::timeout) {
+      return status;
+    }
+  }
+  return ok_status();
+}
+
 }  // namespace ptero::gpu

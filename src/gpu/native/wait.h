@@ -3,7 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <string_view>
 
 #include "base/result.h"
 #include "gpu/operation.h"
@@ -13,6 +15,11 @@ namespace ptero::gpu {
 // Advances `operation` until it is done, sleeping in between. After `timeout` it gives up with
 // ErrorCode::timeout and leaves the operation as it is: it may be waited for again.
 Status wait(Operation& operation, std::chrono::milliseconds timeout);
+
+// Waits without a limit for as long as `go_on` returns true: asked first, then every 50 ms, never
+// once the operation is done. After false the code is cancelled, with the sentence.
+Status wait_while(Operation& operation, const std::function<bool()>& go_on,
+                  std::string_view sentence);
 
 // The time within which anything that is not a hang has finished, software adapters included.
 inline constexpr std::chrono::milliseconds kDefaultTimeout{60'000};
