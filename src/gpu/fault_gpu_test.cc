@@ -83,14 +83,17 @@ TEST_CASE("wait: for as long as the caller goes on") {
   const auto hanging = started(device.read(buffer, 0, 12));
   int asked = 0;
   const auto twice = [&asked] { return ++asked < 3; };
-  expect_error(wait_while(*hanging, twice, "Stopped."), ErrorCode::cancelled, {"Stopped."});
+  expect_error(wait_while(*hanging, twice, "Nobody waits any more."), ErrorCode::cancelled,
+               {"Nobody waits any more."});
   CHECK(asked == 3);
   CHECK_FALSE(hanging->done());
 
   const auto reading = started(device.read(buffer, 0, 12));
-  CHECK(wait_while(*reading, [] { return true; }, "Stopped.").ok());
+  CHECK(wait_while(*reading, [] { return true; }, "Nobody waits any more.").ok());
   CHECK(reading->done());
-  CHECK(wait_while(*reading, [] { return false; }, "Stopped.").ok());  // nothing to stop
+  CHECK(wait_while(
+            *reading, [] { return false; }, "Nobody waits any more.")
+            .ok());  // nothing to stop
 }
 
 TEST_CASE("wait: sleeps only on what is still to come") {
