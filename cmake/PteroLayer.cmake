@@ -132,8 +132,7 @@ function(ptero_run_on_adapters name)
         "-DMESSAGE=The test adapter ${adapter} has no Vulkan driver file (${icd} is '${${icd}}'). Run ./dev setup, or configure with -D${icd}=<file>."
         -P "${PROJECT_SOURCE_DIR}/cmake/PteroFailTest.cmake")
     endif()
-    # A software adapter spreads over all cores; two at once would only slow and time each other out.
     set_tests_properties(${name}@${adapter} PROPERTIES
-                         LABELS "gpu;${adapter}" TIMEOUT ${arg_TIMEOUT} RUN_SERIAL ON)
+                         LABELS "gpu;${adapter}" TIMEOUT ${arg_TIMEOUT})
   endforeach()
 endfunction()

@@ -12,6 +12,9 @@ forky_packages_build=(libwebgpu-dawn-dev libvulkan1 mesa-vulkan-drivers libfmt-d
   libpcre2-dev libutf8proc-dev libblake3-dev)
 forky_packages_test=(doctest-dev dawn-tools clang-21 libclang-rt-21-dev)
 
+# Programs that tests run. A machine may lack them, so a sysroot has its own.
+sysroot_packages_test=(graphviz)
+
 # SwiftShader is one file of this package; nothing of it is installed.
 swiftshader_package=chromium-common
 

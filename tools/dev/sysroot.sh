@@ -9,7 +9,7 @@ sysroot_setup() {
   local level=$1 mirror form root=$PWD/build/sysroot work=$PWD/build/setup/sysroot packages
   packages=("${forky_packages_build[@]}" patchelf)
   if [[ $level == test ]]; then
-    packages+=("${forky_packages_test[@]}")
+    packages+=("${forky_packages_test[@]}" "${sysroot_packages_test[@]}")
   fi
   sysroot_check_host
   mirror=$(debian_mirror)
@@ -30,6 +30,7 @@ sysroot_setup() {
   sysroot_unpack "$root.new" "$work"
   mv "$root.new" "$root"
   sysroot_patch "$root"
+  sysroot_dot "$root"
 }
 
 sysroot_check_host() {
@@ -76,7 +77,7 @@ sysroot_patch() {
   libs=$(sysroot_library_path "$root")
   loader=$(sysroot_loader "$root")
   local patchelf=("$loader" --library-path "$libs" "$root/usr/bin/patchelf")
-  for program in flatc tint ../lib/llvm-21/bin/clang; do
+  for program in flatc tint dot ../lib/llvm-21/bin/clang; do
     program=$root/usr/bin/$program
     [[ -e $program ]] || continue
     "${patchelf[@]}" --set-interpreter "$loader" --force-rpath --set-rpath "$libs" "$program"
@@ -100,6 +101,19 @@ with open(path, "w") as file:
     json.dump(icd, file, indent=4)
 PY
   done
+}
+
+# Graphviz knows its plugins by a file that installing its package makes. Those that need fonts stay
+# out: the host may have none, and an SVG draws its text where it is looked at. $root/tools is for PATH.
+sysroot_dot() {
+  local root=$1 plugins
+  [[ -e $root/usr/bin/dot ]] || return 0
+  plugins=$(echo "$root"/usr/lib/*/graphviz)
+  find "$plugins" -name 'libgvplugin_*' ! -name 'libgvplugin_core*' ! -name 'libgvplugin_dot*' -delete
+  GVBINDIR=$plugins "$root/usr/bin/dot" -c || die 1 "The dot of build/sysroot does not run."
+  mkdir -p "$root/tools"
+  printf '#!/bin/sh\nGVBINDIR="%s" exec "%s" "$@"\n' "$plugins" "$root/usr/bin/dot" >"$root/tools/dot"
+  chmod +x "$root/tools/dot"
 }
 
 sysroot_loader() {

@@ -91,19 +91,22 @@ gpu_stage() {
     say "There is no GPU test yet."
     return
   fi
-  ctest_stage ci -L "^$adapter\$" --test-output-size-passed 65536 --output-junit "$PWD/$junit" ||
-    status=1
+  # Most of their time is the driver compiling kernels, on one core a program.
+  ctest_stage ci -L "^$adapter\$" --parallel "$(cores)" --test-output-size-passed 65536 \
+    --output-junit "$PWD/$junit" || status=1
   python3 tools/dev/gpu_report.py "$adapter" "$junit" || status=1
   return "$status"
 }
 
 cli_stage() {
-  with_adapters build/venv-tools/bin/python -m pytest -q tests/cli
+  with_adapters build/venv-tools/bin/python -m pytest -q -n "$(cores)" tests/cli
 }
 
 python_stage() {
+  local sysroot
+  sysroot=$(env_get PTERO_SYSROOT)
   venv_setup build/venv tools/requirements-test.txt
-  with_adapters build/venv/bin/python -m pytest -q tests/python
+  PATH=${sysroot:+$sysroot/tools:}$PATH with_adapters build/venv/bin/python -m pytest -q -n "$(cores)" tests/python
 }
 
 fuzz_sources() { find src -name '*_fuzz.cc' | sort; }
