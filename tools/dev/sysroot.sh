@@ -104,7 +104,8 @@ PY
 }
 
 # Graphviz knows its plugins by a file that installing its package makes. Those that need fonts stay
-# out: the host may have none, and an SVG draws its text where it is looked at. $root/tools is for PATH.
+# out: the host may have none, and an SVG draws its text where it is looked at. The widths of letters are
+# guessed then, of which -q does not tell each time. $root/tools is for PATH.
 sysroot_dot() {
   local root=$1 plugins
   [[ -e $root/usr/bin/dot ]] || return 0
@@ -112,7 +113,7 @@ sysroot_dot() {
   find "$plugins" -name 'libgvplugin_*' ! -name 'libgvplugin_core*' ! -name 'libgvplugin_dot*' -delete
   GVBINDIR=$plugins "$root/usr/bin/dot" -c || die 1 "The dot of build/sysroot does not run."
   mkdir -p "$root/tools"
-  printf '#!/bin/sh\nGVBINDIR="%s" exec "%s" "$@"\n' "$plugins" "$root/usr/bin/dot" >"$root/tools/dot"
+  printf '#!/bin/sh\nGVBINDIR="%s" exec "%s" -q "$@"\n' "$plugins" "$root/usr/bin/dot" >"$root/tools/dot"
   chmod +x "$root/tools/dot"
 }
 
